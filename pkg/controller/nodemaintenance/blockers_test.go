@@ -37,6 +37,7 @@ import (
 	"k8s.io/component-helpers/node/maintenance"
 	"k8s.io/kubernetes/pkg/controller/nodemaintenance/pace"
 	"k8s.io/kubernetes/pkg/controller/nodemaintenance/progress"
+	"k8s.io/kubernetes/pkg/controller/nodemaintenance/requests"
 	"k8s.io/kubernetes/pkg/controller/nodemaintenance/status"
 	"k8s.io/kubernetes/pkg/controller/nodemaintenance/write"
 	"k8s.io/utils/ptr"
@@ -341,12 +342,12 @@ func TestRefusedCordonWithoutADrain(t *testing.T) {
 func TestRefusedCordonEndsWaiting(t *testing.T) {
 	f := newFixture(t)
 	f.hung = sets.New("default")
-	f.requests.line.Limit(namespaceShare, 1)
+	f.requests.Limit(requests.NamespaceShare, 1)
 	f.createNode("n", map[string]string{"a": ""})
 	f.createPods(3, "n", 0)
 	f.createMaintenance("m", stageDrain, "a", maintenance.StandardPlan()...)
 	f.run(5 * time.Second)
-	if waiting := len(f.requests.nodes["n"].waiting); waiting != 2 {
+	if waiting := len(f.requests.WaitingFor("n")); waiting != 2 {
 		t.Fatalf("%d requests wait, %+v are running", waiting, f.running)
 	}
 	f.refuse("patch", "nodes", "", webhook)
@@ -354,7 +355,7 @@ func TestRefusedCordonEndsWaiting(t *testing.T) {
 	node.Spec.Unschedulable = false
 	f.update(node)
 	f.run(5 * time.Second)
-	if waiting := f.requests.nodes["n"].waiting; len(waiting) > 0 {
+	if waiting := f.requests.WaitingFor("n"); len(waiting) > 0 {
 		t.Errorf("%d requests still wait", len(waiting))
 	}
 }

@@ -26,24 +26,24 @@ import (
 	v1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/component-helpers/node/maintenance"
+	"k8s.io/kubernetes/pkg/controller/nodemaintenance/requests"
 )
 
 // withdrawAll removes the controller from the request for the pod, if it is in it, or deletes the request.
 func (f *fixture) withdrawAll(pod *v1.Pod, deletes bool) {
 	f.t.Helper()
-	requests := f.client.CoordinationV1alpha1().EvictionRequests(pod.Namespace)
-	request, err := requests.Get(f.ctx, string(pod.UID), metav1.GetOptions{})
+	client := f.client.CoordinationV1alpha1().EvictionRequests(pod.Namespace)
+	request, err := client.Get(f.ctx, string(pod.UID), metav1.GetOptions{})
 	if apierrors.IsNotFound(err) {
 		return
 	}
 	if err == nil && deletes {
-		err = requests.Delete(f.ctx, request.Name, metav1.DeleteOptions{})
-	} else if err == nil && isRequested(request) {
+		err = client.Delete(f.ctx, request.Name, metav1.DeleteOptions{})
+	} else if err == nil && requests.IsRequested(request) {
 		request.Spec.Requesters = nil
 		request.Annotations = map[string]string{"coordination.k8s.io/eviction-withdrawn-by": "tenant"} // As the API server does.
-		_, err = requests.Update(f.ctx, request, metav1.UpdateOptions{FieldManager: "tenant"})
+		_, err = client.Update(f.ctx, request, metav1.UpdateOptions{FieldManager: "tenant"})
 	}
 	if err != nil {
 		f.t.Fatal(err)
@@ -106,8 +106,8 @@ func TestContestedRequests(t *testing.T) {
 			}
 			f.deletePods(pod)
 			f.run(time.Second)
-			if len(f.contests.nodes) > 0 {
-				t.Errorf("requests for a pod that is gone: %v", f.contests.nodes)
+			if f.contests.Remembers("n") {
+				t.Error("requests for a pod that is gone are remembered")
 			}
 		})
 	}
@@ -251,102 +251,5 @@ func TestCanceledRequestIsNoObstacle(t *testing.T) {
 	f.run(time.Second)
 	if f.patches() == 0 {
 		t.Errorf("does not request the eviction: %v", f.writes())
-	}
-}
-
-func TestContests(t *testing.T) {
-	start := time.Unix(1000, 0)
-	c := newContests()
-	at := func(seconds int) time.Time { return start.Add(time.Duration(seconds) * time.Second) }
-	expect := func(seconds, count int, wait time.Duration) {
-		t.Helper()
-		if got := c.count("n", "a", at(seconds)); got != count {
-			t.Errorf("after %d s: %d requests, want %d", seconds, got, count)
-		}
-		if got := c.wait("n", "a", at(seconds)); got != wait {
-			t.Errorf("after %d s: waits %s, want %s", seconds, got, wait)
-		}
-	}
-	expect(0, 0, 0)
-	c.wrote("n", "a", time.Time{}, at(0))
-	expect(0, 1, 0)
-	c.wrote("n", "a", time.Time{}, at(1))
-	expect(1, 2, 5*time.Second)
-	expect(5, 2, time.Second)
-	expect(7, 2, 0)
-	for i, want := range []time.Duration{10, 20, 40, 60, 60} {
-		c.wrote("n", "a", time.Time{}, at(10+i))
-		expect(10+i, 3+i, want*time.Second)
-	}
-	expect(601, 6, 0)
-	expect(700, 0, 0)
-	for i := range resumeLimit {
-		c.wrote("n", "c", time.Time{}, at(20*i))
-		if got := c.wait("n", "c", at(20*i+1)); i < resumeLimit-1 && got != 0 {
-			t.Errorf("waits %s after %d own withdrawals", got, i)
-		}
-		c.withdrew("n", "c")
-	}
-	if got := c.wait("n", "c", at(181)); got != 4*time.Second {
-		t.Errorf("waits %s after own withdrawals", got)
-	}
-	c.wrote("n", "c", time.Time{}, at(190))
-	if got := c.wait("n", "c", at(190)); got != 10*time.Second {
-		t.Errorf("waits %s after more own withdrawals", got)
-	}
-	pod := func(uid types.UID) []*v1.Pod { return []*v1.Pod{{ObjectMeta: metav1.ObjectMeta{UID: uid}}} }
-	c.see("n", pod("a"), nil)
-	if got := c.count("n", "b", at(0)) + c.count("o", "a", at(0)); got != 0 {
-		t.Errorf("others: %d", got)
-	}
-	c.wrote("n", "b", time.Time{}, at(700))
-	c.see("n", nil, pod("b"))
-	if len(c.nodes["n"]) != 1 || c.count("n", "b", at(700)) != 1 {
-		t.Errorf("kept %v", c.nodes)
-	}
-	c.see("n", nil, nil)
-	if len(c.nodes) != 0 {
-		t.Errorf("left %v", c.nodes)
-	}
-}
-
-// The blocker says since when others have withdrawn, and who was the last one, in the time that counts. A clock that
-// was set back delays nothing.
-func TestContestMessage(t *testing.T) {
-	start := time.Unix(1000, 0)
-	at := func(seconds int) time.Time { return start.Add(time.Duration(seconds) * time.Second) }
-	c := newContests()
-	expect := func(now int, since int, parts ...string) {
-		t.Helper()
-		message, found, contested := c.message("n", "a", at(now))
-		if !contested || !found.Equal(at(since)) {
-			t.Errorf("after %d s: contested: %t, since %v, want %v", now, contested, found, at(since))
-		}
-		for _, part := range parts {
-			if !strings.Contains(message, part) {
-				t.Errorf("after %d s: %q does not say %q", now, message, part)
-			}
-		}
-	}
-	c.wrote("n", "a", time.Time{}, at(0))
-	c.wrote("n", "a", time.Time{}, at(700))
-	if _, _, contested := c.message("n", "a", at(700)); contested {
-		t.Error("contested, although the first request does not count any more")
-	}
-	c.withdrawn("n", "a", "tenant")
-	c.wrote("n", "a", time.Time{}, at(701))
-	expect(702, 700, "2 times in 2s", `user "tenant"`)
-	c.withdrawn("n", "a", "")
-	expect(702, 700, "the audit log has by whom")
-	c.wrote("n", "a", time.Time{}, at(1000))
-	c.wrote("n", "a", time.Time{}, at(1001))
-	expect(1305, 700, "2 times in 5m5s")
-	if got := c.wait("n", "a", at(900)); got != 0 {
-		t.Errorf("waits %s after the clock was set back", got)
-	}
-	c.wrote("n", "b", at(-3600), at(0))
-	c.wrote("n", "b", at(-3600), at(1))
-	if _, since, _ := c.message("n", "b", at(1)); !since.Equal(at(-3600)) {
-		t.Errorf("contested since %v, want what a process before has found", since)
 	}
 }

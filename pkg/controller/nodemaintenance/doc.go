@@ -154,7 +154,7 @@ limitations under the License.
 //	requests that others withdraw         two at once, then after 5 s, doubling up to a minute, for as long as
 //	                                      requests of the last ten minutes count. The blocker says who withdraws
 //	requests that it has withdrawn itself ten at once: a label that flaps is such a contest
-//	                                      (contests.go)
+//	                                      (package requests)
 //	pods that come back to the node       all at once, then after 10 s, doubling up to 5 minutes, per owner and
 //	                                      node, ten owners per namespace, from when they come if that is later.
 //	                                      The node is drained when it was empty for 5 s, or 30 s if pods have
@@ -230,17 +230,15 @@ limitations under the License.
 //	live_claims.go                 whether the API server agrees that the node is released
 //	live_drains.go                 whether the API server agrees that it is to leave
 //	live_drained.go                whether the API server agrees that all have left
-//	contests.go, returns/          when to ask again for pods whose requests others withdraw, or that
-//	                               come back
-//	request_queue.go               which of these writes is next, with shares for maintenances and
-//	                               namespaces
+//	requests/                      which of these writes is next, and when to ask again for pods whose
+//	                               requests others withdraw
+//	returns/                       the same for pods that come back
 //	maintenance_sync.go            one maintenance: finalizer, stage, status
 //	status/                        what the statuses of maintenances and nodes say; pure functions
 //	policies.go, absences.go       which pods stay: policies skip them, or nobody stops them
 //	progress/                      how far it is, and which pods of a node may leave
 //	current_limits.go              whether the cache has all budgets that keep it from beginning with nodes
 //	admissions.go, rollout/        with which nodes those begin next that may have to wait
-//	requests.go                    what the controller reads from an EvictionRequest
 //	write/                         all writes, which of them have failed, and events
 //	pace/                          the minimum time between writes, and the pace of what others revert
 //	resume.go                      what a process takes over that another one has found about writes that fail

@@ -31,6 +31,7 @@ import (
 	"k8s.io/component-helpers/node/maintenance"
 	"k8s.io/kubernetes/pkg/controller/nodemaintenance/pace"
 	"k8s.io/kubernetes/pkg/controller/nodemaintenance/progress"
+	"k8s.io/kubernetes/pkg/controller/nodemaintenance/requests"
 	"k8s.io/kubernetes/pkg/controller/nodemaintenance/status"
 	"k8s.io/kubernetes/pkg/controller/nodemaintenance/write"
 	"k8s.io/utils/ptr"
@@ -81,7 +82,7 @@ func (c *Controller) escalationOf(pod *podFacts, node *v1.Node, specs []progress
 		return result // Only the kubelet can stop a static pod.
 	}
 	possible := maintenance.EscalationsFor(node)
-	if pod.completes && !isRequested(pod.request) {
+	if pod.completes && !requests.IsRequested(pod.request) {
 		possible = possible[:len(possible)-1] // Nobody is asked, so there is nobody to pass over.
 	}
 	for i, action := range possible {
@@ -262,7 +263,7 @@ func (p *podFacts) isAffectedBy(action v1.MaintenanceEscalation) bool {
 	switch action {
 	case v1.MaintenanceEscalationSkipInterceptors:
 		// What the pod says does not matter: its kubelet may write that.
-		return p.DeletionTimestamp == nil && isRequested(p.request) && evictionrequest.IsPassable(p.request, p.Pod) && !maintenance.IsSkipped(p.request)
+		return p.DeletionTimestamp == nil && requests.IsRequested(p.request) && evictionrequest.IsPassable(p.request, p.Pod) && !maintenance.IsSkipped(p.request)
 	case v1.MaintenanceEscalationForceDelete:
 		return p.DeletionTimestamp == nil || ptr.Deref(p.DeletionGracePeriodSeconds, 1) != 0 // Otherwise, its finalizers keep it.
 	}
@@ -275,35 +276,35 @@ func (f *nodeFacts) acts(node *v1.Node, specs []progress.Spec) []*v1.Pod {
 }
 
 // actWrites returns the writes of the acts that are due.
-func (f *nodeFacts) actWrites(node *v1.Node, specs []progress.Spec) []requestWrite {
-	var writes []requestWrite
+func (f *nodeFacts) actWrites(node *v1.Node, specs []progress.Spec) []requests.Write {
+	var writes []requests.Write
 	for i := range f.pods {
 		pod := &f.pods[i]
 		if act := pod.neededAct(node, specs); act != "" {
-			writes = append(writes, requestWrite{namespace: pod.Namespace, pod: pod.Name, node: node.Name, uid: pod.UID, act: act})
+			writes = append(writes, requests.Write{Namespace: pod.Namespace, Pod: pod.Name, Node: node.Name, UID: pod.UID, Act: act})
 		}
 	}
 	return writes
 }
 
 // act returns the write of an act, or nil if it is not due any more.
-func (c *Controller) act(w requestWrite, facts *podFacts, node *v1.Node, specs []progress.Spec) func(context.Context) error {
+func (c *Controller) act(w requests.Write, facts *podFacts, node *v1.Node, specs []progress.Spec) func(context.Context) error {
 	now := c.clock.Now()
 	facts.escalation = c.escalationOf(facts, node, specs, now).action
-	if facts.neededAct(node, specs) != w.act || c.isCordonRefused(node) {
+	if facts.neededAct(node, specs) != w.Act || c.isCordonRefused(node) {
 		return nil
 	}
 	message := escalationMessage(node, specs, now)
 	return func(ctx context.Context) error {
-		confirm := func(ctx context.Context) error { return c.confirmAct(ctx, w.act, facts, node, specs) }
+		confirm := func(ctx context.Context) error { return c.confirmAct(ctx, w.Act, facts, node, specs) }
 		if err := confirm(ctx); err != nil {
 			return err
 		}
-		if err := c.writer.Escalate(ctx, facts.Pod, facts.request, w.act, message, confirm); err != nil {
+		if err := c.writer.Escalate(ctx, facts.Pod, facts.request, w.Act, message, confirm); err != nil {
 			return err
 		}
-		c.events.Escalated(facts.Pod, w.act, message)
-		c.reportAct(node, specs, w.act)
+		c.events.Escalated(facts.Pod, w.Act, message)
+		c.reportAct(node, specs, w.Act)
 		return nil
 	}
 }

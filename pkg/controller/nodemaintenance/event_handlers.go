@@ -30,12 +30,13 @@ import (
 	"k8s.io/client-go/tools/evictionrequest"
 	"k8s.io/component-helpers/node/maintenance"
 	"k8s.io/klog/v2"
+	"k8s.io/kubernetes/pkg/controller/nodemaintenance/requests"
 	"k8s.io/kubernetes/pkg/controller/nodemaintenance/status"
 	"k8s.io/kubernetes/pkg/controller/nodemaintenance/write"
 	"k8s.io/kubernetes/pkg/controller/util/tombstone"
 )
 
-func (c *Controller) addEventHandlers(logger klog.Logger, maintenances, requests, nodes, pods cache.SharedIndexInformer) error {
+func (c *Controller) addEventHandlers(logger klog.Logger, maintenances, evictionRequests, nodes, pods cache.SharedIndexInformer) error {
 	if _, err := maintenances.AddEventHandler(cache.ResourceEventHandlerFuncs{
 		AddFunc:    c.enqueueMaintenance,
 		UpdateFunc: func(_, obj any) { c.enqueueMaintenance(obj) },
@@ -68,7 +69,7 @@ func (c *Controller) addEventHandlers(logger klog.Logger, maintenances, requests
 	}); err != nil {
 		return fmt.Errorf("watching pods: %w", err)
 	}
-	if _, err := requests.AddEventHandler(cache.ResourceEventHandlerFuncs{
+	if _, err := evictionRequests.AddEventHandler(cache.ResourceEventHandlerFuncs{
 		AddFunc: c.enqueueNodeOfRequest,
 		UpdateFunc: func(old, obj any) {
 			c.enqueueNodeOfRequest(obj)
@@ -159,7 +160,7 @@ func (c *Controller) enqueueNodeOfRequest(obj any) {
 	if err != nil || string(pod.UID) != request.Name || pod.Spec.NodeName == "" {
 		return
 	}
-	if c.progress.IsDraining(pod.Spec.NodeName) || isRequested(request) && !evictionrequest.IsFinished(request.Status.Conditions) {
+	if c.progress.IsDraining(pod.Spec.NodeName) || requests.IsRequested(request) && !evictionrequest.IsFinished(request.Status.Conditions) {
 		c.nodes.Add(pod.Spec.NodeName)
 	}
 }

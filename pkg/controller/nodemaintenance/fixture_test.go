@@ -48,6 +48,7 @@ import (
 	"k8s.io/klog/v2/ktesting"
 	"k8s.io/kubernetes/pkg/controller/nodemaintenance/pace"
 	"k8s.io/kubernetes/pkg/controller/nodemaintenance/progress"
+	"k8s.io/kubernetes/pkg/controller/nodemaintenance/requests"
 	"k8s.io/kubernetes/pkg/controller/nodemaintenance/returns"
 	"k8s.io/kubernetes/pkg/controller/nodemaintenance/write"
 	"k8s.io/kubernetes/pkg/controller/util/serverclock"
@@ -424,7 +425,7 @@ func (f *fixture) reconcile(name string) {
 // stepRequests ends a running write or starts one, and reports whether there was one.
 func (f *fixture) stepRequests() bool {
 	for i, w := range f.running {
-		if !f.hung.Has(w.namespace) {
+		if !f.hung.Has(w.Namespace) {
 			f.endRequest(i, answered)
 			return true
 		}
@@ -434,7 +435,7 @@ func (f *fixture) stepRequests() bool {
 
 // heldWrite is a write that a worker has started.
 type heldWrite struct {
-	requestWrite
+	requests.Write
 	// write is nil if the write is no longer wanted.
 	write func(context.Context) error
 	// causes are the maintenances that want the write, and nodeUID is the UID of their node.
@@ -446,14 +447,12 @@ type heldWrite struct {
 
 // beginRequest starts the next write, if a worker is free, and reports whether it did.
 func (f *fixture) beginRequest() bool {
-	f.requests.lock.Lock()
-	w, found := f.requests.next()
-	f.requests.lock.Unlock()
+	w, found := f.requests.TryGet()
 	if !found {
 		return false
 	}
-	held := heldWrite{requestWrite: w, write: f.nextWrite(w)}
-	if node, err := f.nodeLister.Get(w.node); err == nil && !w.withdraw {
+	held := heldWrite{Write: w, write: f.nextWrite(w)}
+	if node, err := f.nodeLister.Get(w.Node); err == nil && !w.Withdraw {
 		held.nodeUID = node.UID
 		specs, _ := f.progress.Selecting(node)
 		for _, o := range specs {
@@ -461,7 +460,7 @@ func (f *fixture) beginRequest() bool {
 				held.causes = append(held.causes, o.UID)
 			}
 		}
-		if f.hung.Has(w.namespace) {
+		if f.hung.Has(w.Namespace) {
 			held.confirmed = &liveDrain{of: drainOf(node, specs), targets: progress.StoredTargets(node)}
 		}
 	}
@@ -487,19 +486,19 @@ func (f *fixture) endRequest(i int, how outcome) {
 		if how != timedOut {
 			if w.confirmed != nil {
 				w.confirmed.at = f.clock.Now()
-				f.liveDrains.nodes[w.node] = w.confirmed
+				f.liveDrains.nodes[w.Node] = w.confirmed
 			}
 			if how == late {
 				// The controller must not know of a write without a response.
-				_ = f.writer.Unanswered(w.node, func() error { return w.write(f.ctx) })
+				_ = f.writer.Unanswered(w.Node, func() error { return w.write(f.ctx) })
 			} else {
 				err = w.write(f.ctx)
 			}
 		}
-		f.recordOutcome(f.ctx, w.requestWrite, err)
+		f.recordOutcome(f.ctx, w.Write, err)
 	}
 	f.running = slices.Delete(f.running, i, i+1)
-	f.endWrite(w.requestWrite)
+	f.endWrite(w.Write)
 }
 
 func (f *fixture) try(err error, queue *recordedQueue, name string) {

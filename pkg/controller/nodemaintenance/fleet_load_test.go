@@ -37,6 +37,7 @@ import (
 	"k8s.io/component-helpers/node/maintenance"
 	"k8s.io/kubernetes/pkg/controller/nodemaintenance/pace"
 	"k8s.io/kubernetes/pkg/controller/nodemaintenance/progress"
+	"k8s.io/kubernetes/pkg/controller/nodemaintenance/requests"
 	"k8s.io/kubernetes/pkg/controller/nodemaintenance/status"
 	"k8s.io/kubernetes/pkg/controller/nodemaintenance/write"
 	"k8s.io/utils/ptr"
@@ -415,7 +416,7 @@ func TestActOnSkippedPod(t *testing.T) {
 		f.hung = sets.New(pod.Namespace)
 		f.run(2 * time.Minute)
 		f.endRequest(0, timedOut)
-		f.requests.set("n", "m", []requestWrite{{namespace: pod.Namespace, pod: pod.Name, node: "n", uid: pod.UID, act: ignoreBudgets}})
+		f.requests.Set("n", "m", []requests.Write{{Namespace: pod.Namespace, Pod: pod.Name, Node: "n", UID: pod.UID, Act: ignoreBudgets}})
 		if kept {
 			changed := pod.DeepCopy()
 			changed.Labels, changed.ResourceVersion = map[string]string{"keep": ""}, ""

@@ -36,6 +36,7 @@ import (
 	"k8s.io/apimachinery/pkg/util/sets"
 	clienttesting "k8s.io/client-go/testing"
 	"k8s.io/component-helpers/node/maintenance"
+	"k8s.io/kubernetes/pkg/controller/nodemaintenance/requests"
 	"k8s.io/kubernetes/pkg/controller/nodemaintenance/status"
 	testsimulation "k8s.io/kubernetes/test/utils/simulation"
 	"k8s.io/utils/ptr"
@@ -179,7 +180,7 @@ func (f *largeFleet) deliverWritten() {
 	f.t.Helper()
 	informers := map[schema.GroupVersionResource]*handledInformer{
 		v1.SchemeGroupVersion.WithResource("nodes"): f.nodeInformer, v1.SchemeGroupVersion.WithResource("pods"): f.podInformer,
-		maintenances: f.maintenanceInformer, requests: f.requestInformer,
+		maintenances: f.maintenanceInformer, evictionRequests: f.requestInformer,
 		coordinationv1alpha1.SchemeGroupVersion.WithResource("nodemaintenancebudgets"): f.limitInformer,
 	}
 	written := f.written
@@ -225,7 +226,7 @@ func (f *largeFleet) deliverOne(gvr schema.GroupVersionResource, informer *handl
 	case *v1.Node:
 		f.seeNode(object)
 	case *coordinationv1alpha1.EvictionRequest:
-		if isRequested(object) {
+		if requests.IsRequested(object) {
 			f.move(object.Spec.Target.Pod.Name)
 		}
 	}

@@ -232,7 +232,7 @@ func (c *Controller) syncStatus(ctx context.Context, m *coordinationv1alpha1.Nod
 	if sums.Resumes > 0 {
 		c.maintenances.AddAfter(m.Name, sums.Resumes)
 	}
-	sums.Requesting = sums.Released && c.requests.isRequestingFor(m.Name)
+	sums.Requesting = sums.Released && c.requests.IsRequestingFor(m.Name)
 	desired := status.Compute(m, &sums, now)
 	if _, _, next := status.Overdue(&sums, desired, now); next > 0 {
 		c.maintenances.AddAfter(m.Name, next)
@@ -282,7 +282,7 @@ func (c *Controller) wroteStatus(m *coordinationv1alpha1.NodeMaintenance, status
 // end removes the finalizer of a maintenance that is completed. It first waits for requests that
 // are being written because of the maintenance, also on nodes that it does not select any more.
 func (c *Controller) end(ctx context.Context, m *coordinationv1alpha1.NodeMaintenance) error {
-	if c.requests.isRequestingFor(m.Name) {
+	if c.requests.IsRequestingFor(m.Name) {
 		c.maintenances.AddAfter(m.Name, pace.SummaryDelay)
 		return nil
 	}

@@ -28,6 +28,7 @@ import (
 	"k8s.io/client-go/tools/evictionrequest"
 	"k8s.io/component-helpers/node/maintenance"
 	"k8s.io/kubernetes/pkg/controller/nodemaintenance/progress"
+	"k8s.io/kubernetes/pkg/controller/nodemaintenance/requests"
 	"k8s.io/kubernetes/pkg/controller/nodemaintenance/returns"
 	"k8s.io/kubernetes/pkg/controller/nodemaintenance/write"
 )
@@ -83,7 +84,7 @@ func (c *Controller) readFacts(name string, node *v1.Node, specs []progress.Spec
 	if err != nil {
 		return nil, err
 	}
-	c.contests.see(name, pods, ended)
+	c.contests.See(name, pods, ended)
 	facts := &nodeFacts{skipped: map[string]int{}, unstopped: map[progress.Unstopped]int{}}
 	admitted := sets.New[types.UID]()
 	if node != nil {
@@ -166,7 +167,7 @@ func (c *Controller) readPod(pod *v1.Pod, verdict progress.Verdict, budgets func
 	case err != nil:
 		request = nil // The only error of a lister of a cache is NotFound.
 	case evictionrequest.IsFinished(request.Status.Conditions):
-		facts.over = isOver(request, pod)
+		facts.over = requests.IsOver(request, pod)
 	default:
 		facts.request = request
 	}
@@ -180,24 +181,24 @@ func (c *Controller) readPod(pod *v1.Pod, verdict progress.Verdict, budgets func
 	if facts.waitsForTargets() {
 		facts.blocker, facts.blocked = maintenance.Hold{}, false
 	}
-	facts.excuseSilence(c.contests.last(pod.Spec.NodeName, pod.UID), now)
-	contest, contestedSince, contested := c.contests.message(pod.Spec.NodeName, pod.UID, now)
+	facts.excuseSilence(c.contests.Last(pod.Spec.NodeName, pod.UID), now)
+	contest, contestedSince, contested := c.contests.Message(pod.Spec.NodeName, pod.UID, now)
 	escalation, escalates := c.failures.Get(pod.Spec.NodeName, write.Escalation.Of(pod.UID))
 	var held returns.Held
 	held, facts.held = c.returns.Held(pod.Spec.NodeName, pod.UID)
 	switch {
-	case facts.IsKeptByNeighbors() && !isRequested(facts.request) && pod.DeletionTimestamp == nil:
+	case facts.IsKeptByNeighbors() && !requests.IsRequested(facts.request) && pod.DeletionTimestamp == nil:
 		facts.blocker, facts.blocked = maintenance.KeptPod(pod, verdict.KeptBy, c.drainedSince(pod.Spec.NodeName)), true
-	case facts.held && !isRequested(facts.request) && pod.DeletionTimestamp == nil:
+	case facts.held && !requests.IsRequested(facts.request) && pod.DeletionTimestamp == nil:
 		facts.blocker, facts.blocked = maintenance.ReturnedPod(pod, held.Why, held.Since, held.Next), true
 	case escalates && escalation.Blocks():
 		facts.blocker, facts.blocked = maintenance.FailedRequest(pod, escalation.Message, escalation.Since), true
-	case contested && !isRequested(facts.request) && !facts.over:
+	case contested && !requests.IsRequested(facts.request) && !facts.over:
 		facts.blocker, facts.blocked = maintenance.FailedRequest(pod, contest, contestedSince), true
 	case facts.request != nil && c.isRequestRefused(&facts): // What the request of others waits for is not what this drain does.
 		facts.blocker, facts.blocked = c.refusedRequest(pod), true
-	case facts.obstacle != nil && !isRequested(facts.request) && !facts.completes:
-		facts.blocker, facts.blocked = maintenance.FailedRequest(pod, obstacleMessage(facts.obstacle), facts.obstacle.DeletionTimestamp.Time), true
+	case facts.obstacle != nil && !requests.IsRequested(facts.request) && !facts.completes:
+		facts.blocker, facts.blocked = maintenance.FailedRequest(pod, requests.ObstacleMessage(facts.obstacle), facts.obstacle.DeletionTimestamp.Time), true
 	case c.isUnrecorded(&facts, budgets != nil):
 		facts.blocker, facts.blocked = c.unrecordedRequest(&facts), true
 	case facts.blocked:
@@ -214,7 +215,7 @@ func (c *Controller) readPod(pod *v1.Pod, verdict progress.Verdict, budgets func
 // cannot.
 func (c *Controller) isRequestRefused(p *podFacts) bool {
 	failed, fails := c.failures.Get(p.Spec.NodeName, write.Request.Of(p.UID))
-	return fails && failed.Blocks() && !isRequested(p.request) && !p.over && !p.completes && p.DeletionTimestamp == nil
+	return fails && failed.Blocks() && !requests.IsRequested(p.request) && !p.over && !p.completes && p.DeletionTimestamp == nil
 }
 
 // refusedRequest returns the blocker of a pod for which isRequestRefused is true.
@@ -227,7 +228,7 @@ func (c *Controller) refusedRequest(pod *v1.Pod) maintenance.Hold {
 // one, and nothing says why the eviction is refused. What needs an intervention itself comes first, unless only an
 // earlier status says so. named is whether blockers name budgets.
 func (c *Controller) isUnrecorded(p *podFacts, named bool) bool {
-	if !isRequested(p.request) || p.DeletionTimestamp != nil || p.blocked && p.blocker.Cause.Blocked() && !mayBeOver(&p.blocker, named) {
+	if !requests.IsRequested(p.request) || p.DeletionTimestamp != nil || p.blocked && p.blocker.Cause.Blocked() && !mayBeOver(&p.blocker, named) {
 		return false
 	}
 	_, fails := c.statusFailures.Get(requestKey(p.request))
@@ -261,7 +262,7 @@ func requestKey(request *coordinationv1alpha1.EvictionRequest) types.NamespacedN
 // waitsForTargets reports whether others have asked for a pod whose interceptor acts only when drain targets have
 // reached it: that it does nothing yet is as it should be.
 func (p *podFacts) waitsForTargets() bool {
-	if !p.blocked || p.DeletionTimestamp != nil || isRequested(p.request) {
+	if !p.blocked || p.DeletionTimestamp != nil || requests.IsRequested(p.request) {
 		return false
 	}
 	switch p.blocker.Cause {
@@ -335,11 +336,11 @@ func (f *nodeFacts) podsThat(match func(*podFacts) bool) []*v1.Pod {
 // needsRequest reports whether the eviction of the pod has to be requested, with these targets of
 // its node.
 func (p *podFacts) needsRequest(targets maintenance.Targets) bool {
-	return !p.over && !p.held && !p.completes && !p.IsKeptByNeighbors() && p.obstacle == nil && !isRequested(p.request) && targets.Take(p.Pod)
+	return !p.over && !p.held && !p.completes && !p.IsKeptByNeighbors() && p.obstacle == nil && !requests.IsRequested(p.request) && targets.Take(p.Pod)
 }
 
 // needsWithdrawal reports whether this controller has to withdraw from the request if no
 // maintenance drains the node. A request whose interceptor forbids cancellation stays.
 func (p *podFacts) needsWithdrawal() bool {
-	return isRequested(p.request) && p.request.Status.EvictionRequestCancellationPolicy != coordinationv1alpha1.EvictionRequestCancellationPolicyForbid
+	return requests.IsRequested(p.request) && p.request.Status.EvictionRequestCancellationPolicy != coordinationv1alpha1.EvictionRequestCancellationPolicyForbid
 }

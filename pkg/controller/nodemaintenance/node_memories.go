@@ -19,13 +19,14 @@ package nodemaintenance
 import (
 	"sync"
 
+	"k8s.io/kubernetes/pkg/controller/nodemaintenance/requests"
 	"k8s.io/kubernetes/pkg/controller/nodemaintenance/returns"
 )
 
 // nodeMemories are what this process remembers of nodes. Each is empty after a restart, and only delays or explains what the
 // objects and the caches say, but for ownCordons.
 type nodeMemories struct {
-	contests   *contests
+	contests   *requests.Contests
 	liveDrains *liveDrains
 	returns    *returns.Returns
 	holdUps    *holdUps
@@ -43,12 +44,12 @@ type nodeMemories struct {
 }
 
 func newNodeMemories(owners *returns.OwnerInformers) nodeMemories {
-	return nodeMemories{contests: newContests(), liveDrains: newLiveDrains(), returns: returns.New(owners), holdUps: newHoldUps(), boots: newBoots()}
+	return nodeMemories{contests: requests.NewContests(), liveDrains: newLiveDrains(), returns: returns.New(owners), holdUps: newHoldUps(), boots: newBoots()}
 }
 
 // forget forgets a node that is gone.
 func (m *nodeMemories) forget(node string) {
-	m.contests.forget(node)
+	m.contests.Forget(node)
 	m.liveDrains.forget(node)
 	m.returns.Forget(node)
 	m.holdUps.forget(node)

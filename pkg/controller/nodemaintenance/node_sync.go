@@ -33,6 +33,7 @@ import (
 	"k8s.io/klog/v2"
 	"k8s.io/kubernetes/pkg/controller/nodemaintenance/pace"
 	"k8s.io/kubernetes/pkg/controller/nodemaintenance/progress"
+	"k8s.io/kubernetes/pkg/controller/nodemaintenance/requests"
 	"k8s.io/kubernetes/pkg/controller/nodemaintenance/status"
 	"k8s.io/kubernetes/pkg/controller/nodemaintenance/write"
 )
@@ -183,7 +184,7 @@ func (c *Controller) decide(name string) (*nodeSync, error) {
 // has all that were written. On a quiet node that is not drained, no further request can appear,
 // so withdrawals are decided on all of them.
 func (c *Controller) dropRequests(name string, specs []progress.Spec) (quiet bool) {
-	running := !progress.IsDraining(specs) && c.requests.dropRequests(name)
+	running := !progress.IsDraining(specs) && c.requests.DropRequests(name)
 	// This order matters: a write that has just ended is among the unseen ones.
 	if len(c.writer.Unseen(name)) > 0 {
 		c.nodes.AddAfter(name, c.pacer.AfterStale(pace.NodeCache, name))
@@ -572,28 +573,28 @@ func (c *Controller) wantedWrites(s *nodeSync) sets.Set[write.Key] {
 
 // setWrites makes these writes, of which there is at most one for a pod, the ones that wait for the
 // node. One that has failed is left out until its next attempt is due, and delays no other.
-func (c *Controller) setWrites(node string, writes []requestWrite) {
+func (c *Controller) setWrites(node string, writes []requests.Write) {
 	now, unseen := c.clock.Now(), c.writer.Unseen(node)
-	var due []requestWrite
+	var due []requests.Write
 	for _, w := range writes {
-		wait := c.failures.Wait(node, w.key(), now)
-		if w.key().Kind == write.Request {
-			wait = max(wait, c.contests.wait(node, w.uid, now))
+		wait := c.failures.Wait(node, w.Key(), now)
+		if w.Key().Kind == write.Request {
+			wait = max(wait, c.contests.Wait(node, w.UID, now))
 		}
 		if wait > 0 {
 			c.nodes.AddAfter(node, wait)
-		} else if !unseen.Has(w.uid) {
+		} else if !unseen.Has(w.UID) {
 			due = append(due, w)
 		}
 	}
-	c.requests.set(node, c.flowOf(node), due)
+	c.requests.Set(node, c.flowOf(node), due)
 }
 
 // writesFor returns the requests or withdrawals for these pods of a node.
-func writesFor(node string, pods []*v1.Pod, withdraw bool) []requestWrite {
-	var writes []requestWrite
+func writesFor(node string, pods []*v1.Pod, withdraw bool) []requests.Write {
+	var writes []requests.Write
 	for _, pod := range pods {
-		writes = append(writes, requestWrite{namespace: pod.Namespace, pod: pod.Name, node: node, uid: pod.UID, withdraw: withdraw})
+		writes = append(writes, requests.Write{Namespace: pod.Namespace, Pod: pod.Name, Node: node, UID: pod.UID, Withdraw: withdraw})
 	}
 	return writes
 }

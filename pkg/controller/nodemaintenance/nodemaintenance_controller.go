@@ -51,6 +51,7 @@ import (
 	"k8s.io/kubernetes/pkg/controller/nodemaintenance/metrics"
 	"k8s.io/kubernetes/pkg/controller/nodemaintenance/pace"
 	"k8s.io/kubernetes/pkg/controller/nodemaintenance/progress"
+	"k8s.io/kubernetes/pkg/controller/nodemaintenance/requests"
 	"k8s.io/kubernetes/pkg/controller/nodemaintenance/returns"
 	"k8s.io/kubernetes/pkg/controller/nodemaintenance/rollout"
 	"k8s.io/kubernetes/pkg/controller/nodemaintenance/write"
@@ -79,7 +80,7 @@ type Controller struct {
 	writing    sync.Map
 	liveClaims liveClaims
 	// requests are the writes of requests that are due.
-	requests *requestQueue
+	requests *requests.Queue
 	// admissions is what decides on admissions.
 	admissions *admissions
 	// departed has the nodes that were deleted in the middle of a rollout.
@@ -205,7 +206,7 @@ func New(ctx context.Context, config Config) (*Controller, error) {
 		pacer:        pace.New(),
 		failures:     write.NewFailures(),
 		deciding:     keymutex.NewHashed(0),
-		requests:     newRequestQueue(requestWorkers, local),
+		requests:     requests.NewQueue(requests.Workers, local),
 		admissions:   newAdmissions(local),
 		departed:     departedNodes{},
 		broadcaster:  broadcaster,
@@ -283,7 +284,7 @@ func (c *Controller) Run(ctx context.Context, workers int) {
 		for _, queue := range []workqueue.TypedRateLimitingInterface[string]{c.nodes, c.writes, c.refreshes, c.maintenances, c.admissions.queue} {
 			queue.ShutDown()
 		}
-		c.requests.shutDown()
+		c.requests.ShutDown()
 		running.Wait()
 		c.broadcaster.Shutdown()
 	}()
@@ -319,7 +320,7 @@ func (c *Controller) Run(ctx context.Context, workers int) {
 	running.Go(func() {
 		wait.UntilWithContext(ctx, func(ctx context.Context) { work(ctx, c.refreshes, c.refreshNode) }, time.Second)
 	})
-	for range requestWorkers {
+	for range requests.Workers {
 		running.Go(func() { wait.UntilWithContext(ctx, c.writeRequests, time.Second) })
 	}
 	<-ctx.Done()
@@ -348,12 +349,12 @@ func (c *Controller) adoptAll() {
 			c.adopt(node.Name, (*progress.Spec).Claims)
 		}
 	}
-	requests, err := c.requestLister.List(labels.Everything())
+	all, err := c.requestLister.List(labels.Everything())
 	if err != nil {
 		return // The lister of a cache returns no error.
 	}
-	for _, request := range requests {
-		if !isRequested(request) || evictionrequest.IsFinished(request.Status.Conditions) || request.Spec.Target.Pod == nil {
+	for _, request := range all {
+		if !requests.IsRequested(request) || evictionrequest.IsFinished(request.Status.Conditions) || request.Spec.Target.Pod == nil {
 			continue
 		}
 		pod, err := c.podLister.Pods(request.Namespace).Get(request.Spec.Target.Pod.Name)

@@ -33,6 +33,7 @@ import (
 	"k8s.io/component-helpers/node/maintenance"
 	"k8s.io/kubernetes/pkg/controller/nodemaintenance/pace"
 	"k8s.io/kubernetes/pkg/controller/nodemaintenance/progress"
+	"k8s.io/kubernetes/pkg/controller/nodemaintenance/requests"
 	"k8s.io/kubernetes/pkg/controller/nodemaintenance/status"
 	"k8s.io/utils/ptr"
 )
@@ -56,7 +57,7 @@ func withGPU(pod *v1.Pod) {
 func (f *fixture) asksFor(pod *v1.Pod) bool {
 	f.t.Helper()
 	request, err := f.client.CoordinationV1alpha1().EvictionRequests(pod.Namespace).Get(f.ctx, string(pod.UID), metav1.GetOptions{})
-	return err == nil && isRequested(request)
+	return err == nil && requests.IsRequested(request)
 }
 
 func TestPodPolicies(t *testing.T) {

@@ -29,6 +29,7 @@ import (
 	"k8s.io/component-helpers/node/maintenance"
 	"k8s.io/component-helpers/scheduling/corev1/nodeaffinity"
 	"k8s.io/kubernetes/pkg/controller/nodemaintenance/progress"
+	"k8s.io/kubernetes/pkg/controller/nodemaintenance/requests"
 	"k8s.io/kubernetes/pkg/controller/nodemaintenance/status"
 	"k8s.io/kubernetes/pkg/controller/nodemaintenance/write"
 )
@@ -58,7 +59,7 @@ func (f *fixture) cluster() *cluster {
 	if err != nil {
 		f.t.Fatalf("listing pods: %v", err)
 	}
-	requests, err := f.client.CoordinationV1alpha1().EvictionRequests("").List(f.ctx, metav1.ListOptions{})
+	list, err := f.client.CoordinationV1alpha1().EvictionRequests("").List(f.ctx, metav1.ListOptions{})
 	if err != nil {
 		f.t.Fatalf("listing requests: %v", err)
 	}
@@ -72,10 +73,10 @@ func (f *fixture) cluster() *cluster {
 			c.pods[pod.Spec.NodeName] = append(c.pods[pod.Spec.NodeName], pod)
 		}
 	}
-	for i := range requests.Items {
-		c.active.Insert(types.UID(requests.Items[i].Name))
-		if isRequested(&requests.Items[i]) {
-			c.requested.Insert(types.UID(requests.Items[i].Name))
+	for i := range list.Items {
+		c.active.Insert(types.UID(list.Items[i].Name))
+		if requests.IsRequested(&list.Items[i]) {
+			c.requested.Insert(types.UID(list.Items[i].Name))
 		}
 	}
 	return c

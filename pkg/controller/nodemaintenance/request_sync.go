@@ -25,6 +25,7 @@ import (
 	"k8s.io/component-helpers/node/maintenance"
 	"k8s.io/kubernetes/pkg/controller/nodemaintenance/pace"
 	"k8s.io/kubernetes/pkg/controller/nodemaintenance/progress"
+	"k8s.io/kubernetes/pkg/controller/nodemaintenance/requests"
 	"k8s.io/kubernetes/pkg/controller/nodemaintenance/write"
 )
 
@@ -32,7 +33,7 @@ import (
 // nodes, because an admission webhook of a tenant may be slow.
 func (c *Controller) writeRequests(ctx context.Context) {
 	for {
-		w, ok := c.requests.get()
+		w, ok := c.requests.Get()
 		if !ok {
 			return
 		}
@@ -44,37 +45,37 @@ func (c *Controller) writeRequests(ctx context.Context) {
 }
 
 // endWrite enqueues the node: what follows from a write or its failure is decided in its sync.
-func (c *Controller) endWrite(w requestWrite) {
-	c.requests.done(w)
-	c.nodes.AddAfter(w.node, pace.StaleInterval)
+func (c *Controller) endWrite(w requests.Write) {
+	c.requests.Done(w)
+	c.nodes.AddAfter(w.Node, pace.StaleInterval)
 }
 
 // nextWrite returns the write that the last sync of the node has decided on, or nil if it is not
 // wanted any more: since then the pod, the node or the maintenances may have changed.
-func (c *Controller) nextWrite(w requestWrite) func(context.Context) error {
-	pod, err := c.podLister.Pods(w.namespace).Get(w.pod)
-	if err != nil || pod.UID != w.uid || pod.Spec.NodeName != w.node || !maintenance.IsLeft(pod) {
+func (c *Controller) nextWrite(w requests.Write) func(context.Context) error {
+	pod, err := c.podLister.Pods(w.Namespace).Get(w.Pod)
+	if err != nil || pod.UID != w.UID || pod.Spec.NodeName != w.Node || !maintenance.IsLeft(pod) {
 		return nil
 	}
-	node, err := c.nodeLister.Get(w.node)
+	node, err := c.nodeLister.Get(w.Node)
 	if err != nil {
 		node = nil // The only error of the lister of a cache is NotFound.
 	}
-	if _, writing := c.writing.Load(w.node); writing && !w.withdraw {
+	if _, writing := c.writing.Load(w.Node); writing && !w.Withdraw {
 		// It may clear the targets that the cache has. It began before this write, or it waits for it:
 		// see neededStatus. The sync of the node, which follows, decides again.
 		return nil
 	}
 	specs, _ := c.progress.Selecting(node)
 	draining := drainingNames(specs)
-	c.requests.decided(w, draining)
+	c.requests.Decided(w, draining)
 	verdict, err := c.verdictOn(pod, specs)
 	if err != nil {
 		return nil // It has just ended.
 	}
 	facts := c.readPod(pod, verdict, nil, c.clock.Now())
 	switch {
-	case w.withdraw && (len(draining) == 0 || !verdict.Wanted) && facts.needsWithdrawal():
+	case w.Withdraw && (len(draining) == 0 || !verdict.Wanted) && facts.needsWithdrawal():
 		return func(ctx context.Context) error {
 			if node != nil {
 				if err := c.confirmRelease(ctx, node, specs); err != nil {
@@ -83,12 +84,12 @@ func (c *Controller) nextWrite(w requestWrite) func(context.Context) error {
 			}
 			return c.writer.Withdraw(ctx, pod, facts.request)
 		}
-	case w.act != "" && len(verdict.KeptBy) == 0:
+	case w.Act != "" && len(verdict.KeptBy) == 0:
 		return c.act(w, &facts, node, specs)
-	case !w.withdraw && w.act == "" && len(draining) > 0 && verdict.Action == coordinationv1alpha1.NodeMaintenancePodDrain && !c.isCordonRefused(node) && facts.needsRequest(progress.StoredTargets(node)):
+	case !w.Withdraw && w.Act == "" && len(draining) > 0 && verdict.Action == coordinationv1alpha1.NodeMaintenancePodDrain && !c.isCordonRefused(node) && facts.needsRequest(progress.StoredTargets(node)):
 		return func(ctx context.Context) error {
-			if c.contests.count(w.node, w.uid, c.clock.Now()) > 0 {
-				c.contests.withdrawn(w.node, w.uid, c.withdrawnBy(pod))
+			if c.contests.Count(w.Node, w.UID, c.clock.Now()) > 0 {
+				c.contests.Withdrawn(w.Node, w.UID, c.withdrawnBy(pod))
 			}
 			if err := c.confirmDrain(ctx, pod, node, specs); err != nil {
 				return err
@@ -120,37 +121,37 @@ func drainingNames(specs []progress.Spec) []string {
 }
 
 // recordOutcome records whether a write has succeeded. One that has failed is retried later.
-func (c *Controller) recordOutcome(ctx context.Context, w requestWrite, err error) {
+func (c *Controller) recordOutcome(ctx context.Context, w requests.Write, err error) {
 	switch {
 	case err == nil:
-		c.failures.Succeeded(w.node, w.key())
-		switch w.key().Kind {
+		c.failures.Succeeded(w.Node, w.Key())
+		switch w.Key().Kind {
 		case write.Request:
-			c.contests.wrote(w.node, w.uid, c.earlierSince(w.node, write.Request, w.namespace), c.clock.Now())
+			c.contests.Wrote(w.Node, w.UID, c.earlierSince(w.Node, write.Request, w.Namespace), c.clock.Now())
 		case write.Withdrawal:
-			c.contests.withdrew(w.node, w.uid)
+			c.contests.Withdrew(w.Node, w.UID)
 		}
 		return
 	case ctx.Err() != nil:
 		return // The controller stops.
 	}
-	c.failures.Failed(w.node, w.key(), err, c.earlierSince(w.node, w.key().Kind, w.namespace), c.clock.Now())
-	if failed, _ := c.failures.Get(w.node, w.key()); isOutdated(err) && (w.act != "" || !failed.Blocks()) {
+	c.failures.Failed(w.Node, w.Key(), err, c.earlierSince(w.Node, w.Key().Kind, w.Namespace), c.clock.Now())
+	if failed, _ := c.failures.Get(w.Node, w.Key()); isOutdated(err) && (w.Act != "" || !failed.Blocks()) {
 		return // The decision is old, and nobody has refused anything. If that goes on, a blocker says so.
 	}
-	pod, missing := c.podLister.Pods(w.namespace).Get(w.pod)
+	pod, missing := c.podLister.Pods(w.Namespace).Get(w.Pod)
 	if missing != nil {
 		return
 	}
 	switch {
-	case w.act != "":
+	case w.Act != "":
 		c.events.EscalationFailed(pod, err)
 		return
-	case !w.withdraw:
+	case !w.Withdraw:
 		c.events.RequestFailed(pod, err)
 		return
 	}
-	if node, missing := c.nodeLister.Get(w.node); missing == nil {
+	if node, missing := c.nodeLister.Get(w.Node); missing == nil {
 		c.events.WithdrawalFailed(node, pod, err)
 	}
 }

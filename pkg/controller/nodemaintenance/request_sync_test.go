@@ -18,6 +18,7 @@ package nodemaintenance
 
 import (
 	"context"
+	"slices"
 	"testing"
 	"time"
 
@@ -30,6 +31,7 @@ import (
 	"k8s.io/component-helpers/node/maintenance"
 	"k8s.io/kubernetes/pkg/controller/nodemaintenance/pace"
 	"k8s.io/kubernetes/pkg/controller/nodemaintenance/progress"
+	"k8s.io/kubernetes/pkg/controller/nodemaintenance/requests"
 	"k8s.io/kubernetes/pkg/controller/nodemaintenance/write"
 	"k8s.io/utils/ptr"
 )
@@ -56,7 +58,7 @@ func (f *fixture) requested() int {
 		f.t.Fatal(err)
 	}
 	for i := range list.Items {
-		if isRequested(&list.Items[i]) {
+		if requests.IsRequested(&list.Items[i]) {
 			count++
 		}
 	}
@@ -214,7 +216,7 @@ func TestWritesAreCheckedAgain(t *testing.T) {
 		},
 		"already requested": func(f *fixture) {
 			for _, pod := range f.cluster().pods["n"] {
-				if _, waiting := f.requests.nodes["n"].waiting[pod.UID]; !waiting {
+				if !slices.Contains(f.requests.WaitingFor("n"), pod.UID) {
 					continue
 				}
 				if err := f.writer.Request(f.ctx, pod); err != nil {
@@ -226,7 +228,7 @@ func TestWritesAreCheckedAgain(t *testing.T) {
 	} {
 		f := newFixture(t)
 		f.hung = sets.New("default")
-		f.requests.line.Limit(namespaceShare, 1)
+		f.requests.Limit(requests.NamespaceShare, 1)
 		f.createNode("n", map[string]string{"a": ""})
 		f.createPods(2, "n", 0)
 		f.createMaintenance("m", stageDrain, "a", maintenance.StandardPlan()...)
@@ -262,7 +264,7 @@ func withdrawal(t *testing.T) *fixture {
 	f.createMaintenance("m", stageDrain, "a", maintenance.StandardPlan()...)
 	f.settle()
 	f.setStage("m", stageComplete)
-	for f.requests.line.Len() == 0 {
+	for f.requests.Len() == 0 {
 		f.deliverAll()
 		if !f.stepSyncs() {
 			f.clock.Step(pace.SummaryDelay)
@@ -323,7 +325,7 @@ func TestStoppedWriteIsNoFailure(t *testing.T) {
 	f := hang(t)
 	ctx, cancel := context.WithCancel(f.ctx)
 	cancel()
-	f.recordOutcome(ctx, f.running[0].requestWrite, context.Canceled)
+	f.recordOutcome(ctx, f.running[0].Write, context.Canceled)
 	if len(f.failures.Nodes()) > 0 {
 		t.Errorf("recorded failures %v", f.failures.Nodes())
 	}
@@ -451,7 +453,7 @@ func TestIsOver(t *testing.T) {
 		if test.terminating {
 			pod.DeletionTimestamp = &now
 		}
-		if got := isOver(request, pod); got != test.want {
+		if got := requests.IsOver(request, pod); got != test.want {
 			t.Errorf("%s: %t", name, got)
 		}
 	}

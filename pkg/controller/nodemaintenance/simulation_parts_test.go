@@ -263,13 +263,13 @@ func (s *partsSimulation) stepRandomRequest() {
 
 // checkDecided checks a write as it was decided, with what the caches have.
 func (s *partsSimulation) checkDecided(w *heldWrite) {
-	pod, err := s.podLister.Pods(w.namespace).Get(w.pod)
-	if w.write == nil || w.withdraw || err != nil {
+	pod, err := s.podLister.Pods(w.Namespace).Get(w.Pod)
+	if w.write == nil || w.Withdraw || err != nil {
 		return
 	}
-	node, err := s.nodeLister.Get(w.node)
+	node, err := s.nodeLister.Get(w.Node)
 	if err != nil {
-		s.t.Errorf("a write for pod %s, whose node is gone", w.pod)
+		s.t.Errorf("a write for pod %s, whose node is gone", w.Pod)
 		return
 	}
 	caution, patience := 0, len(actions)
@@ -282,20 +282,20 @@ func (s *partsSimulation) checkDecided(w *heldWrite) {
 		if err != nil || m.UID != specs[i].UID || m.Generation != specs[i].Generation {
 			return // The controller has not seen the change yet.
 		}
-		caution = max(caution, s.cautionOn(m, pod, s.cachedPods(w.node)))
+		caution = max(caution, s.cautionOn(m, pod, s.cachedPods(w.Node)))
 		patience = min(patience, s.patience(m, pod, node))
 	}
-	switch act := slices.Index(actions, w.act); {
+	switch act := slices.Index(actions, w.Act); {
 	case act == 0 && caution > 0:
 		s.t.Errorf("requested the eviction of pod %s, although a policy says %s", pod.Name, podActions[caution])
 	case act > 0 && (caution == 2 || maintenance.PodTypeOf(pod) == v1.PodTypeStatic):
-		s.t.Errorf("%s of pod %s, which has to stay", w.act, pod.Name)
+		s.t.Errorf("%s of pod %s, which has to stay", w.Act, pod.Name)
 	case act > patience || patience == len(actions):
-		s.t.Errorf("%s of pod %s at %v, but its maintenances have only come to %q: %+v", w.act, pod.Name, s.clock.Now(), actions[patience%len(actions)], node.Status.MaintenanceStatus)
-	case act > 0 && s.lacksNotice(pod, node, specs, w.act):
-		s.t.Errorf("%s of pod %s at %v, which was kept until %v", w.act, pod.Name, s.clock.Now(), s.kept[pod.UID])
+		s.t.Errorf("%s of pod %s at %v, but its maintenances have only come to %q: %+v", w.Act, pod.Name, s.clock.Now(), actions[patience%len(actions)], node.Status.MaintenanceStatus)
+	case act > 0 && s.lacksNotice(pod, node, specs, w.Act):
+		s.t.Errorf("%s of pod %s at %v, which was kept until %v", w.Act, pod.Name, s.clock.Now(), s.kept[pod.UID])
 	case act > 1 && !progress.StoredTargets(node).Take(pod):
-		s.t.Errorf("%s of pod %s, which is not within the targets %s", w.act, pod.Name, progress.StoredTargets(node))
+		s.t.Errorf("%s of pod %s, which is not within the targets %s", w.Act, pod.Name, progress.StoredTargets(node))
 	}
 }
 
@@ -407,7 +407,7 @@ func (s *partsSimulation) checkStored(action clienttesting.Action) (bool, runtim
 	if !ok || del.Resource.Resource != "pods" {
 		return false, nil, nil
 	}
-	at := slices.IndexFunc(s.running, func(w heldWrite) bool { return w.pod == del.Name && w.act != "" })
+	at := slices.IndexFunc(s.running, func(w heldWrite) bool { return w.Pod == del.Name && w.Act != "" })
 	if at < 0 {
 		s.t.Errorf("pod %s was deleted, and no escalation has decided it", del.Name)
 		return false, nil, nil
@@ -416,8 +416,8 @@ func (s *partsSimulation) checkStored(action clienttesting.Action) (bool, runtim
 	if !s.checked {
 		s.checkDecided(w)
 	}
-	if forced := ptr.Deref(del.DeleteOptions.GracePeriodSeconds, -1) == 0; forced != (w.act == forceDelete) || *del.DeleteOptions.Preconditions.UID != w.uid {
-		s.t.Errorf("%s of pod %s with the options %+v", w.act, del.Name, del.DeleteOptions)
+	if forced := ptr.Deref(del.DeleteOptions.GracePeriodSeconds, -1) == 0; forced != (w.Act == forceDelete) || *del.DeleteOptions.Preconditions.UID != w.UID {
+		s.t.Errorf("%s of pod %s with the options %+v", w.Act, del.Name, del.DeleteOptions)
 	}
 	return false, nil, nil
 }

@@ -37,6 +37,7 @@ import (
 
 	"k8s.io/kubernetes/pkg/controller/nodemaintenance/pace"
 	"k8s.io/kubernetes/pkg/controller/nodemaintenance/progress"
+	"k8s.io/kubernetes/pkg/controller/nodemaintenance/requests"
 	"k8s.io/kubernetes/pkg/controller/nodemaintenance/status"
 	"k8s.io/kubernetes/pkg/controller/nodemaintenance/write"
 	testsimulation "k8s.io/kubernetes/test/utils/simulation"
@@ -215,7 +216,7 @@ func (s *simulation) happen() {
 }
 
 // simulatedWorkers is the number of workers for requests: at most one for each namespace.
-const simulatedWorkers = namespaceShare
+const simulatedWorkers = requests.NamespaceShare
 
 // restart replaces the controller by a new one. Running writes of the old one may still be stored.
 func (s *simulation) restart() {
@@ -225,7 +226,7 @@ func (s *simulation) restart() {
 	s.fixture.restart()
 	s.writer.Client = &slowNodes{Interface: s.client, patch: s.patchNode}
 	s.admissions.admitter.Parallel, s.admitting = 1, false
-	s.requests.line.Limit(simulatedWorkers, simulatedWorkers/namespaceShare)
+	s.requests.Limit(simulatedWorkers, simulatedWorkers/requests.NamespaceShare)
 }
 
 // stepRequests begins a write, or ends a random one.
@@ -234,7 +235,7 @@ func (s *simulation) stepRequests() {
 	case n > 0 && s.random.IntN(2) == 0:
 		i := s.random.IntN(n)
 		how := answered
-		if s.hung.Has(s.running[i].namespace) {
+		if s.hung.Has(s.running[i].Namespace) {
 			how = []outcome{late, timedOut}[s.random.IntN(2)]
 		}
 		s.endRequest(i, how)
@@ -510,7 +511,7 @@ func (s *simulation) checkRequest(action clienttesting.PatchAction) {
 
 // decidedOn returns the UID of the cached node for which the eviction of the pod was decided.
 func (s *simulation) decidedOn(pod types.UID) types.UID {
-	at := slices.IndexFunc(s.running, func(w heldWrite) bool { return w.uid == pod })
+	at := slices.IndexFunc(s.running, func(w heldWrite) bool { return w.UID == pod })
 	if at < 0 {
 		return ""
 	}
@@ -520,7 +521,7 @@ func (s *simulation) decidedOn(pod types.UID) types.UID {
 // checkCause checks that no eviction is requested after the last maintenance that caused it is
 // completed.
 func (s *simulation) checkCause(pod types.UID) {
-	at := slices.IndexFunc(s.running, func(w heldWrite) bool { return w.uid == pod })
+	at := slices.IndexFunc(s.running, func(w heldWrite) bool { return w.UID == pod })
 	if at < 0 {
 		return
 	}
@@ -534,7 +535,7 @@ func (s *simulation) checkCause(pod types.UID) {
 			return
 		}
 	}
-	s.t.Errorf("requested the eviction of pod %s/%s after its maintenances were completed", s.running[at].namespace, s.running[at].pod)
+	s.t.Errorf("requested the eviction of pod %s/%s after its maintenances were completed", s.running[at].Namespace, s.running[at].Pod)
 }
 
 // checkMaintenance checks that a maintenance is Drained only if no pod in the cache is left on its
@@ -681,17 +682,17 @@ func (s *simulation) statuses() map[string]any {
 
 // endRequestedPods ends the pods whose eviction is requested, and reports whether there were any.
 func (f *fixture) endRequestedPods() bool {
-	requests, err := f.client.CoordinationV1alpha1().EvictionRequests("").List(f.ctx, metav1.ListOptions{})
+	list, err := f.client.CoordinationV1alpha1().EvictionRequests("").List(f.ctx, metav1.ListOptions{})
 	if err != nil {
 		f.t.Fatalf("listing requests: %v", err)
 	}
 	ended := false
-	for i := range requests.Items {
-		if !isRequested(&requests.Items[i]) {
+	for i := range list.Items {
+		if !requests.IsRequested(&list.Items[i]) {
 			continue
 		}
-		name := requests.Items[i].Spec.Target.Pod.Name
-		err := f.client.CoreV1().Pods(requests.Items[i].Namespace).Delete(f.ctx, name, metav1.DeleteOptions{})
+		name := list.Items[i].Spec.Target.Pod.Name
+		err := f.client.CoreV1().Pods(list.Items[i].Namespace).Delete(f.ctx, name, metav1.DeleteOptions{})
 		ended = ended || err == nil
 	}
 	return ended

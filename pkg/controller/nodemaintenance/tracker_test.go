@@ -36,8 +36,8 @@ import (
 )
 
 var (
-	maintenances = coordinationv1alpha1.SchemeGroupVersion.WithResource("nodemaintenances")
-	requests     = coordinationv1alpha1.SchemeGroupVersion.WithResource("evictionrequests")
+	maintenances     = coordinationv1alpha1.SchemeGroupVersion.WithResource("nodemaintenances")
+	evictionRequests = coordinationv1alpha1.SchemeGroupVersion.WithResource("evictionrequests")
 )
 
 // versionedTracker adds what the tracker of the fake client lacks compared with the API server:
@@ -68,7 +68,7 @@ func newVersionedClient() (*fake.Clientset, *versionedTracker) {
 }
 
 func (t *versionedTracker) of(gvr schema.GroupVersionResource) clienttesting.ObjectTracker {
-	if gvr == requests {
+	if gvr == evictionRequests {
 		return t.requests
 	}
 	return t.ObjectTracker

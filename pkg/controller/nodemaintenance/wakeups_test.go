@@ -305,7 +305,7 @@ func (f *fixture) memoryOf(name string) []string {
 	returning, claim := f.returns.Remembers(name)
 	var found []string
 	for what, has := range map[string]bool{
-		"boots": f.boots.nodes[name] != nil, "contests": f.contests.nodes[name] != nil, "failures": slices.Contains(f.failures.Nodes(), name),
+		"boots": f.boots.nodes[name] != nil, "contests": f.contests.Remembers(name), "failures": slices.Contains(f.failures.Nodes(), name),
 		"claim times": claim, "hold-ups": f.holdUps.nodes[name] != nil,
 		"live drains": f.liveDrains.nodes[name] != nil, "own cordons": ownCordon, "progress": len(f.progress.Concerning(name)) > 0,
 		"conditions":   conditions,

@@ -89,7 +89,7 @@ func TestWithdrawalIsUnseen(t *testing.T) {
 	for name, change := range map[string]func(*fixture) error{
 		"withdrawn": func(*fixture) error { return nil },
 		"gone": func(f *fixture) error {
-			return f.client.CoordinationV1alpha1().EvictionRequests("default").Delete(f.ctx, string(f.running[0].uid), metav1.DeleteOptions{})
+			return f.client.CoordinationV1alpha1().EvictionRequests("default").Delete(f.ctx, string(f.running[0].UID), metav1.DeleteOptions{})
 		},
 	} {
 		f := withdrawal(t)

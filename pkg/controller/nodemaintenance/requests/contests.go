@@ -14,7 +14,7 @@ See the License for the specific language governing permissions and
 limitations under the License.
 */
 
-package nodemaintenance
+package requests
 
 import (
 	"fmt"
@@ -59,18 +59,18 @@ type pastRequest struct {
 	own bool
 }
 
-// contests has the requests of each node. It only delays writes and explains them: nothing depends on it after a
+// Contests has the requests of each node. It only delays writes and explains them: nothing depends on it after a
 // restart.
-type contests struct {
+type Contests struct {
 	lock  sync.Mutex
 	nodes map[string]map[types.UID]*contest
 }
 
-func newContests() *contests { return &contests{nodes: map[string]map[types.UID]*contest{}} }
+func NewContests() *Contests { return &Contests{nodes: map[string]map[types.UID]*contest{}} }
 
-// wrote records a request. earlier is since when a process before has found that requests are contested; zero if it
+// Wrote records a request. earlier is since when a process before has found that requests are contested; zero if it
 // has not.
-func (c *contests) wrote(node string, pod types.UID, earlier, now time.Time) {
+func (c *Contests) Wrote(node string, pod types.UID, earlier, now time.Time) {
 	c.lock.Lock()
 	defer c.lock.Unlock()
 	if c.nodes[node] == nil {
@@ -97,8 +97,8 @@ func recently(requests []pastRequest, now time.Time) []pastRequest {
 	return requests
 }
 
-// withdrawn records who has withdrawn the last request, "" if that is unknown.
-func (c *contests) withdrawn(node string, pod types.UID, by string) {
+// Withdrawn records who has withdrawn the last request, "" if that is unknown.
+func (c *Contests) Withdrawn(node string, pod types.UID, by string) {
 	c.lock.Lock()
 	defer c.lock.Unlock()
 	if found := c.nodes[node][pod]; found != nil {
@@ -106,8 +106,8 @@ func (c *contests) withdrawn(node string, pod types.UID, by string) {
 	}
 }
 
-// count returns how often the eviction of the pod was requested and not withdrawn by this controller.
-func (c *contests) count(node string, pod types.UID, now time.Time) int {
+// Count returns how often the eviction of the pod was requested and not withdrawn by this controller.
+func (c *Contests) Count(node string, pod types.UID, now time.Time) int {
 	c.lock.Lock()
 	defer c.lock.Unlock()
 	found := c.nodes[node][pod]
@@ -140,8 +140,8 @@ func (c *contest) over(now time.Time) (count, limit int) {
 	return 0, 0
 }
 
-// last returns when the eviction of the pod was requested for the last time; zero if this process has not.
-func (c *contests) last(node string, pod types.UID) time.Time {
+// Last returns when the eviction of the pod was requested for the last time; zero if this process has not.
+func (c *Contests) Last(node string, pod types.UID) time.Time {
 	c.lock.Lock()
 	defer c.lock.Unlock()
 	if found := c.nodes[node][pod]; found != nil && len(found.requested) > 0 {
@@ -150,8 +150,8 @@ func (c *contests) last(node string, pod types.UID) time.Time {
 	return time.Time{}
 }
 
-// wait returns the delay before the eviction of the pod may be requested again.
-func (c *contests) wait(node string, pod types.UID, now time.Time) time.Duration {
+// Wait returns the delay before the eviction of the pod may be requested again.
+func (c *Contests) Wait(node string, pod types.UID, now time.Time) time.Duration {
 	c.lock.Lock()
 	defer c.lock.Unlock()
 	found := c.nodes[node][pod]
@@ -169,8 +169,8 @@ func (c *contests) wait(node string, pod types.UID, now time.Time) time.Duration
 	return pace.Within(max(0, found.requested[len(found.requested)-1].at.Add(pause).Sub(now)), pause)
 }
 
-// message says that the request for the pod is withdrawn again and again, by whom, and since when, if it is.
-func (c *contests) message(node string, pod types.UID, now time.Time) (message string, since time.Time, contested bool) {
+// Message says that the request for the pod is withdrawn again and again, by whom, and since when, if it is.
+func (c *Contests) Message(node string, pod types.UID, now time.Time) (message string, since time.Time, contested bool) {
 	c.lock.Lock()
 	defer c.lock.Unlock()
 	found := c.nodes[node][pod]
@@ -198,8 +198,8 @@ func (c *contests) message(node string, pod types.UID, now time.Time) (message s
 		count, elapsed, by), found.since, true
 }
 
-// withdrew records that this controller has withdrawn the last request for a pod.
-func (c *contests) withdrew(node string, pod types.UID) {
+// Withdrew records that this controller has withdrawn the last request for a pod.
+func (c *Contests) Withdrew(node string, pod types.UID) {
 	c.lock.Lock()
 	defer c.lock.Unlock()
 	if found := c.nodes[node][pod]; found != nil && len(found.requested) > 0 {
@@ -207,9 +207,9 @@ func (c *contests) withdrew(node string, pod types.UID) {
 	}
 }
 
-// see forgets the requests for pods that are gone from the node. Those of pods that a policy keeps, or that have ended,
+// See forgets the requests for pods that are gone from the node. Those of pods that a policy keeps, or that have ended,
 // are remembered: labels may flap, and a kubelet may report that a pod runs again.
-func (c *contests) see(node string, left, ended []*v1.Pod) {
+func (c *Contests) See(node string, left, ended []*v1.Pod) {
 	c.lock.Lock()
 	defer c.lock.Unlock()
 	known := c.nodes[node]
@@ -234,7 +234,7 @@ func (c *contests) see(node string, left, ended []*v1.Pod) {
 	}
 }
 
-func (c *contests) forget(node string) {
+func (c *Contests) Forget(node string) {
 	c.lock.Lock()
 	defer c.lock.Unlock()
 	delete(c.nodes, node)

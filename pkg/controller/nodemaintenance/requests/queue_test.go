@@ -14,7 +14,7 @@ See the License for the specific language governing permissions and
 limitations under the License.
 */
 
-package nodemaintenance
+package requests
 
 import (
 	"fmt"
@@ -25,6 +25,7 @@ import (
 	"time"
 
 	"github.com/google/go-cmp/cmp"
+	v1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/types"
 	testingclock "k8s.io/utils/clock/testing"
 )
@@ -32,15 +33,15 @@ import (
 // queueTest is a queue for eight workers: at most two for one namespace, and at most four for all
 // slow namespaces together. The namespaces a to d have answered quickly.
 type queueTest struct {
-	*requestQueue
+	*Queue
 	t     *testing.T
 	clock *testingclock.FakeClock
-	taken []requestWrite
+	taken []Write
 }
 
 func newQueueTest(t *testing.T) *queueTest {
-	clock := testingclock.NewFakeClock(start)
-	q := &queueTest{requestQueue: newRequestQueue(8, clock), t: t, clock: clock}
+	clock := testingclock.NewFakeClock(time.Date(2026, 11, 21, 12, 0, 0, 0, time.UTC))
+	q := &queueTest{Queue: NewQueue(8, clock), t: t, clock: clock}
 	for _, namespace := range []string{"a", "b", "c", "d"} {
 		q.answer(namespace, 0)
 	}
@@ -57,15 +58,15 @@ func (q *queueTest) answer(namespace string, took time.Duration) {
 }
 
 // writeFor returns the write for a pod with the name "namespace/number".
-func writeFor(node, namespace string, number int) requestWrite {
+func writeFor(node, namespace string, number int) Write {
 	name := fmt.Sprintf("%s/%d", namespace, number)
-	return requestWrite{namespace: namespace, pod: name, node: node, uid: types.UID(name)}
+	return Write{Namespace: namespace, Pod: name, Node: node, UID: types.UID(name)}
 }
 
 // fill adds writes for pods of the namespace, each on a different node.
 func (q *queueTest) fill(namespace string, count int) {
 	for i := range count {
-		q.set(fmt.Sprintf("%s-%d", namespace, i), "m", []requestWrite{writeFor(fmt.Sprintf("%s-%d", namespace, i), namespace, i)})
+		q.Set(fmt.Sprintf("%s-%d", namespace, i), "m", []Write{writeFor(fmt.Sprintf("%s-%d", namespace, i), namespace, i)})
 	}
 }
 
@@ -78,7 +79,7 @@ func (q *queueTest) expectNext(why string, want ...string) {
 		if !ok {
 			break
 		}
-		got = append(got, w.pod)
+		got = append(got, w.Pod)
 		q.taken = append(q.taken, w)
 	}
 	if diff := cmp.Diff(want, got); diff != "" {
@@ -89,11 +90,11 @@ func (q *queueTest) expectNext(why string, want ...string) {
 // end ends a write that was taken.
 func (q *queueTest) end(pod string) {
 	q.t.Helper()
-	i := slices.IndexFunc(q.taken, func(w requestWrite) bool { return w.pod == pod })
+	i := slices.IndexFunc(q.taken, func(w Write) bool { return w.Pod == pod })
 	if i < 0 {
 		q.t.Fatalf("%s was not taken: %v", pod, q.taken)
 	}
-	q.done(q.taken[i])
+	q.Done(q.taken[i])
 	q.taken = slices.Delete(q.taken, i, i+1)
 }
 
@@ -163,20 +164,20 @@ func TestSetReplacesWhatWaits(t *testing.T) {
 	q.fill("a", 2)
 	q.expectNext("first", "a/0", "a/1")
 	withdrawal := writeFor("n", "a", 4)
-	withdrawal.withdraw = true
-	q.set("n", "m", []requestWrite{writeFor("n", "a", 2), writeFor("n", "a", 3), writeFor("n", "a", 4), writeFor("n", "b", 5)})
-	q.set("o", "m", []requestWrite{writeFor("o", "a", 6)})
-	q.set("n", "m", []requestWrite{writeFor("n", "a", 3), withdrawal})
+	withdrawal.Withdraw = true
+	q.Set("n", "m", []Write{writeFor("n", "a", 2), writeFor("n", "a", 3), writeFor("n", "a", 4), writeFor("n", "b", 5)})
+	q.Set("o", "m", []Write{writeFor("o", "a", 6)})
+	q.Set("n", "m", []Write{writeFor("n", "a", 3), withdrawal})
 	q.expectNext("dropped")
 	q.end("a/0")
 	q.end("a/1")
 	q.expectNext("withdrawals are different writes and go first; the others keep their order", "a/4", "a/3")
-	if !q.taken[0].withdraw {
+	if !q.taken[0].Withdraw {
 		t.Errorf("took %+v", q.taken[0])
 	}
 	q.end("a/3")
 	q.expectNext("the last one", "a/6")
-	q.set("n", "m", nil)
+	q.Set("n", "m", nil)
 	q.end("a/6")
 	q.end("a/4")
 	q.expectEmpty()
@@ -187,15 +188,15 @@ func TestActKeepsItsPlace(t *testing.T) {
 	q := newQueueTest(t)
 	q.fill("a", 2)
 	q.expectNext("first", "a/0", "a/1")
-	act := func(node string, number int) requestWrite {
+	act := func(node string, number int) Write {
 		w := writeFor(node, "a", number)
-		w.act = ignoreBudgets
+		w.Act = v1.MaintenanceEscalationIgnoreBudgets
 		return w
 	}
-	writes := []requestWrite{act("n", 2), writeFor("n", "a", 2)}
-	q.set("n", "m", writes)
-	q.set("o", "m", []requestWrite{act("o", 3)})
-	q.set("n", "m", writes)
+	writes := []Write{act("n", 2), writeFor("n", "a", 2)}
+	q.Set("n", "m", writes)
+	q.Set("o", "m", []Write{act("o", 3)})
+	q.Set("n", "m", writes)
 	q.end("a/0")
 	q.end("a/1")
 	q.expectNext("in order", "a/2", "a/3")
@@ -205,40 +206,40 @@ func TestActKeepsItsPlace(t *testing.T) {
 func TestOneWriteForAPodAtATime(t *testing.T) {
 	q := newQueueTest(t)
 	request, withdrawal := writeFor("n", "a", 1), writeFor("n", "a", 1)
-	withdrawal.withdraw = true
-	q.set("n", "m", []requestWrite{request})
+	withdrawal.Withdraw = true
+	q.Set("n", "m", []Write{request})
 	q.expectNext("request", "a/1")
-	q.set("n", "m", []requestWrite{withdrawal})
+	q.Set("n", "m", []Write{withdrawal})
 	q.expectNext("running")
 	q.end("a/1")
 	q.expectNext("dropped until the next sync of the node")
-	q.set("n", "m", []requestWrite{withdrawal})
+	q.Set("n", "m", []Write{withdrawal})
 	q.expectNext("withdrawal", "a/1")
 }
 
 func TestDropRequests(t *testing.T) {
 	q := newQueueTest(t)
 	withdrawal := writeFor("n", "a", 3)
-	withdrawal.withdraw = true
-	q.set("n", "m", []requestWrite{writeFor("n", "a", 1), writeFor("n", "a", 2), withdrawal})
-	if q.dropRequests("o") || q.isRequestingFor("m") {
+	withdrawal.Withdraw = true
+	q.Set("n", "m", []Write{writeFor("n", "a", 1), writeFor("n", "a", 2), withdrawal})
+	if q.DropRequests("o") || q.IsRequestingFor("m") {
 		t.Error("nothing is running")
 	}
 	first, _ := q.next()
-	if !first.withdraw || q.isRequestingFor("m") {
+	if !first.Withdraw || q.IsRequestingFor("m") {
 		t.Errorf("first write %+v, want the withdrawal, which does not count as a request", first)
 	}
 	w, _ := q.next()
-	if !q.dropRequests("n") || !q.isRequestingFor("m") {
+	if !q.DropRequests("n") || !q.IsRequestingFor("m") {
 		t.Error("one is running, for an unknown maintenance")
 	}
-	q.decided(w, []string{"l"})
-	if !q.dropRequests("n") || q.isRequestingFor("m") || !q.isRequestingFor("l") {
+	q.Decided(w, []string{"l"})
+	if !q.DropRequests("n") || q.IsRequestingFor("m") || !q.IsRequestingFor("l") {
 		t.Error("one is running for l")
 	}
-	q.done(w)
+	q.Done(w)
 	q.expectNext("requests were dropped")
-	if q.dropRequests("n") || q.isRequestingFor("m") {
+	if q.DropRequests("n") || q.IsRequestingFor("m") {
 		t.Error("a withdrawal is no request")
 	}
 }
@@ -250,8 +251,8 @@ func TestWithdrawalsGoFirst(t *testing.T) {
 	q.expectNext("the share", "a/0", "a/1")
 	for _, number := range []int{7, 8} {
 		withdrawal := writeFor(fmt.Sprintf("n-%d", number), "a", number)
-		withdrawal.withdraw = true
-		q.set(withdrawal.node, "m", []requestWrite{withdrawal})
+		withdrawal.Withdraw = true
+		q.Set(withdrawal.Node, "m", []Write{withdrawal})
 	}
 	q.end("a/0")
 	q.end("a/1")
@@ -268,8 +269,8 @@ func TestWorkersWait(t *testing.T) {
 	for range 3 {
 		go func() {
 			for {
-				w, ok := q.get()
-				got <- w.pod
+				w, ok := q.Get()
+				got <- w.Pod
 				if !ok {
 					return
 				}
@@ -278,7 +279,7 @@ func TestWorkersWait(t *testing.T) {
 	}
 	first, second := <-got, <-got
 	for _, pod := range []string{first, second} {
-		q.done(writeFor("a-"+pod[2:], "a", int(pod[2]-'0')))
+		q.Done(writeFor("a-"+pod[2:], "a", int(pod[2]-'0')))
 	}
 	if third := <-got; third != "a/2" {
 		t.Errorf("got %s", third)
@@ -287,7 +288,7 @@ func TestWorkersWait(t *testing.T) {
 	if b := <-got; b != "b/0" {
 		t.Errorf("got %s", b)
 	}
-	q.shutDown()
+	q.ShutDown()
 	for range 3 {
 		if pod := <-got; pod != "" {
 			t.Errorf("got %s", pod)
@@ -306,14 +307,14 @@ func TestWaitingWorkerIsWoken(t *testing.T) {
 			q.fill("a", 3)
 			q.expectNext("the share", "a/0", "a/1")
 			woken := false
-			go func() { _, woken = q.get() }()
+			go func() { _, woken = q.Get() }()
 			synctest.Wait()
 			wake(q)
 			synctest.Wait()
 			if !woken {
 				t.Errorf("%s: no worker was woken", name)
 			}
-			q.shutDown()
+			q.ShutDown()
 		})
 	}
 }
@@ -327,7 +328,7 @@ func TestAllWaitingWorkersAreWoken(t *testing.T) {
 		var woken atomic.Int32
 		for range 3 {
 			go func() {
-				if _, ok := q.get(); ok {
+				if _, ok := q.Get(); ok {
 					woken.Add(1)
 				}
 			}()
@@ -338,7 +339,7 @@ func TestAllWaitingWorkersAreWoken(t *testing.T) {
 		if woken.Load() != 2 {
 			t.Errorf("%d workers were woken, want 2", woken.Load())
 		}
-		q.shutDown()
+		q.ShutDown()
 	})
 }
 
@@ -347,9 +348,9 @@ func TestMaintenancesTakeTurns(t *testing.T) {
 	q := newQueueTest(t)
 	for i, namespace := range []string{"a", "b", "c", "a", "b", "c"} {
 		node := fmt.Sprintf("large-%d", i)
-		q.set(node, "large", []requestWrite{writeFor(node, namespace, i)})
+		q.Set(node, "large", []Write{writeFor(node, namespace, i)})
 	}
-	q.set("small", "small", []requestWrite{writeFor("small", "a", 6), writeFor("small", "a", 7)})
+	q.Set("small", "small", []Write{writeFor("small", "a", 6), writeFor("small", "a", 7)})
 	q.expectNext("turns", "a/0", "a/6", "b/1", "c/2", "b/4", "c/5")
 	q.end("a/0")
 	q.expectNext("the one with fewer writes running", "a/7")

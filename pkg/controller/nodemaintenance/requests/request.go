@@ -14,7 +14,7 @@ See the License for the specific language governing permissions and
 limitations under the License.
 */
 
-package nodemaintenance
+package requests
 
 import (
 	"fmt"
@@ -26,13 +26,13 @@ import (
 	"k8s.io/kubernetes/pkg/controller/nodemaintenance/status"
 )
 
-// isOver reports whether a finished request leaves nothing to request for its pod: it says that the pod is gone, which
+// IsOver reports whether a finished request leaves nothing to request for its pod: it says that the pod is gone, which
 // the cache of pods does not have yet, or it was canceled because no request can evict the pod. It would stay canceled,
 // also with a new requester.
 //
 // One that is being deleted is as good as absent: kube-apiserver lets a new one take its place, whatever its finalizers
 // wait for, also if it says that the pod is gone and the pod runs. The evictionrequest-controller deletes it then.
-func isOver(request *coordinationv1alpha1.EvictionRequest, pod *v1.Pod) bool {
+func IsOver(request *coordinationv1alpha1.EvictionRequest, pod *v1.Pod) bool {
 	if request.DeletionTimestamp != nil && pod.DeletionTimestamp == nil {
 		return false
 	}
@@ -40,14 +40,14 @@ func isOver(request *coordinationv1alpha1.EvictionRequest, pod *v1.Pod) bool {
 	return final.Type == string(coordinationv1alpha1.EvictionRequestConditionEvicted) || final.Reason == coordinationv1alpha1.EvictionRequestReasonValidationFailed
 }
 
-// obstacleMessage names the finalizers of a request that is being deleted.
-func obstacleMessage(request *coordinationv1alpha1.EvictionRequest) string {
+// ObstacleMessage names the finalizers of a request that is being deleted.
+func ObstacleMessage(request *coordinationv1alpha1.EvictionRequest) string {
 	return fmt.Sprintf("the EvictionRequest %s/%s of the pod is being deleted and waits for its finalizers %s: no new request is possible before it is canceled, or their owners remove them",
 		request.Namespace, request.Name, status.JoinNames(request.Finalizers))
 }
 
-// isRequested reports whether this controller is one of the requesters.
-func isRequested(request *coordinationv1alpha1.EvictionRequest) bool {
+// IsRequested reports whether this controller is one of the requesters.
+func IsRequested(request *coordinationv1alpha1.EvictionRequest) bool {
 	return request != nil && slices.ContainsFunc(request.Spec.Requesters, func(r coordinationv1alpha1.Requester) bool {
 		return r.Name == coordinationv1alpha1.NodeMaintenanceRequester
 	})
