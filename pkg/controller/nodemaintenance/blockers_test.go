@@ -35,6 +35,7 @@ import (
 	clienttesting "k8s.io/client-go/testing"
 	"k8s.io/component-helpers/apps/poddisruptionbudget"
 	"k8s.io/component-helpers/node/maintenance"
+	"k8s.io/kubernetes/pkg/controller/nodemaintenance/decision"
 	"k8s.io/kubernetes/pkg/controller/nodemaintenance/pace"
 	"k8s.io/kubernetes/pkg/controller/nodemaintenance/progress"
 	"k8s.io/kubernetes/pkg/controller/nodemaintenance/requests"
@@ -637,7 +638,7 @@ func TestDaemonSetPodThatOthersAskedForTooEarly(t *testing.T) {
 			t.Errorf("unexpected event: %s", event)
 		}
 	}
-	f.run(firstReport)
+	f.run(decision.FirstReport)
 	if diff := cmp.Diff([]string{"InterceptorUnresponsive"}, blockers()); diff != "" {
 		t.Errorf("it still does nothing (-want, +got):\n%s", diff)
 	}

@@ -88,12 +88,12 @@ func TestBlockingBudgets(t *testing.T) {
 	f := newFixture(t)
 	f.blockedPods(10, ownBudget)
 	facts, err := f.readFacts("n", nil, nil, start)
-	if err != nil || len(facts.pods) != 10 {
-		t.Fatalf("%d pods, %v", len(facts.pods), err)
+	if err != nil || len(facts.Pods) != 10 {
+		t.Fatalf("%d pods, %v", len(facts.Pods), err)
 	}
-	for _, pod := range facts.pods {
-		if want := "default/budget-" + pod.Labels["app"]; pod.blocker.Name != want {
-			t.Errorf("%s is blocked by %q, want %q", pod.Name, pod.blocker.Name, want)
+	for _, pod := range facts.Pods {
+		if want := "default/budget-" + pod.Labels["app"]; pod.Blocker.Name != want {
+			t.Errorf("%s is blocked by %q, want %q", pod.Name, pod.Blocker.Name, want)
 		}
 	}
 }
@@ -111,8 +111,8 @@ func BenchmarkReadFacts(b *testing.B) {
 			b.ReportAllocs()
 			for b.Loop() {
 				facts, err := f.readFacts("n", nil, nil, start)
-				if err != nil || len(facts.pods) != 1000 || facts.pods[0].blocker.Name == "" {
-					b.Fatalf("%d pods, %v", len(facts.pods), err)
+				if err != nil || len(facts.Pods) != 1000 || facts.Pods[0].Blocker.Name == "" {
+					b.Fatalf("%d pods, %v", len(facts.Pods), err)
 				}
 			}
 		})

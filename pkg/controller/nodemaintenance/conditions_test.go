@@ -25,6 +25,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/util/intstr"
 	"k8s.io/component-helpers/node/maintenance"
+	"k8s.io/kubernetes/pkg/controller/nodemaintenance/decision"
 	"k8s.io/kubernetes/pkg/controller/nodemaintenance/pace"
 	"k8s.io/kubernetes/pkg/controller/nodemaintenance/status"
 	"k8s.io/kubernetes/test/utils/kstatus"
@@ -143,12 +144,12 @@ func testAdvanceOfARollout(t *testing.T, cases map[string]kstatus.Case) {
 	s.drainNodes()
 	s.expect("drained, not given back", "InProgress", "NodesNotReturned: 2 of 2 nodes not given back yet.")
 	s.changeNamed("n1", reboot)
-	s.run(rebootSettled + 10*time.Second)
+	s.run(decision.RebootSettled + 10*time.Second)
 	s.expect("one node given back", "InProgress", "NodesNotReturned: 1 of 2 nodes not given back yet.")
 	s.run(20 * time.Minute)
 	s.expect("halted", "Failed", "FailedNodes: 1 node did not come back in time: n2.")
 	s.changeNamed("n2", reboot)
-	s.run(rebootSettled + 10*time.Second)
+	s.run(decision.RebootSettled + 10*time.Second)
 	s.expect("all nodes given back", "Current", "")
 }
 

@@ -166,7 +166,7 @@ limitations under the License.
 //
 // # Pods that stay
 //
-// A policy is looked up for each pod when its node is counted (policies.go).
+// A policy is looked up for each pod when its node is counted (decision/verdicts.go).
 //   - Of the policies of several maintenances, the most cautious decides: Skip, then WaitCompleted, then Drain,
 //     because a pod that is evicted for one is gone for all. A pod that a maintenance skips does not count as left
 //     for it. For the others it counts as left, and is a blocker that names that maintenance, but it holds up no
@@ -222,9 +222,9 @@ limitations under the License.
 //	event_handlers.go              which event enqueues which node or maintenance
 //	node_sync.go                   one node: its phases, in order, and the writes to it
 //	node_facts.go                  what the caches say about it and its pods
-//	node_view.go                   what is decided
-//	node_admission.go              when a maintenance has begun with it, drained it, and is done
-//	cordon.go, taint.go            when it is cordoned and uncordoned, and has the taint planned
+//	decision/                      what is decided; pure functions
+//	node_admission.go              since when it is Ready in another boot, and which API server records admissions
+//	cordon.go, taint.go            the writes of its cordon and its taint
 //	node_memories.go               what this process remembers of it
 //	request_sync.go                one pod: request its eviction, or withdraw
 //	live_claims.go                 whether the API server agrees that the node is released
@@ -235,14 +235,15 @@ limitations under the License.
 //	returns/                       the same for pods that come back
 //	maintenance_sync.go            one maintenance: finalizer, stage, status
 //	status/                        what the statuses of maintenances and nodes say; pure functions
-//	policies.go, absences.go       which pods stay: policies skip them, or nobody stops them
+//	policies.go, absences.go       what decides which pods stay: their namespaces, and who stops them
 //	progress/                      how far it is, and which pods of a node may leave
 //	current_limits.go              whether the cache has all budgets that keep it from beginning with nodes
 //	admissions.go, rollout/        with which nodes those begin next that may have to wait
+//	settling.go                    until when they wait for pods that replace those of the last nodes
 //	write/                         all writes, which of them have failed, and events
 //	pace/                          the minimum time between writes, and the pace of what others revert
 //	resume.go                      what a process takes over that another one has found about writes that fail
-//	escalation.go                  when the drain of a node stops waiting, and for which pods
+//	escalation.go                  what is done then to pods for which the drain of a node stops waiting
 //	escalation_holdups.go          which maintenances hold that up, and notice when they have ended
 //	metrics/                       metrics
 //

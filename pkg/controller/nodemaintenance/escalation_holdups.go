@@ -25,6 +25,7 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/apimachinery/pkg/util/sets"
 	"k8s.io/component-helpers/node/maintenance"
+	"k8s.io/kubernetes/pkg/controller/nodemaintenance/decision"
 	"k8s.io/kubernetes/pkg/controller/nodemaintenance/progress"
 )
 
@@ -55,7 +56,7 @@ func newHoldUps() *holdUps { return &holdUps{nodes: map[string]*nodeHoldUps{}} }
 func (h *holdUps) see(node *v1.Node, specs []progress.Spec, pods []*v1.Pod, verdicts []progress.Verdict, now time.Time) {
 	h.lock.Lock()
 	defer h.lock.Unlock()
-	if !escalates(specs) {
+	if !decision.Escalates(specs) {
 		delete(h.nodes, node.Name)
 		return
 	}
@@ -103,7 +104,7 @@ func storedHolders(node *v1.Node) sets.Set[types.UID] {
 }
 
 // note records who holds up others on a node, and returns what is held up of which no event has told.
-func (h *holdUps) note(node string, holders sets.Set[types.UID], heldUp []*heldUpEscalation) (news []*heldUpEscalation) {
+func (h *holdUps) note(node string, holders sets.Set[types.UID], heldUp []*decision.HeldUp) (news []*decision.HeldUp) {
 	h.lock.Lock()
 	defer h.lock.Unlock()
 	found := h.nodes[node]

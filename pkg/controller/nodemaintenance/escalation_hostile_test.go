@@ -32,6 +32,7 @@ import (
 	clienttesting "k8s.io/client-go/testing"
 	"k8s.io/component-helpers/node/maintenance"
 	podutil "k8s.io/kubernetes/pkg/api/v1/pod"
+	"k8s.io/kubernetes/pkg/controller/nodemaintenance/decision"
 	"k8s.io/kubernetes/pkg/controller/nodemaintenance/status"
 	"k8s.io/utils/ptr"
 )
@@ -427,9 +428,9 @@ func TestEscalationIsHeldUp(t *testing.T) {
 		// restarts is whether another process takes over while the escalation is held up.
 		restarts bool
 	}{
-		"a long step":       {seconds: 3600, notice: escalationGrace},
+		"a long step":       {seconds: 3600, notice: decision.EscalationGrace},
 		"a short step":      {seconds: 60, notice: time.Minute},
-		"another process":   {seconds: 3600, notice: escalationGrace, restarts: true},
+		"another process":   {seconds: 3600, notice: decision.EscalationGrace, restarts: true},
 		"with begun action": {seconds: 120, notice: 2 * time.Minute},
 	} {
 		t.Run(name, func(t *testing.T) {
@@ -536,7 +537,7 @@ func TestEscalationAfterAPodWasKept(t *testing.T) {
 			}
 			*refuse = false
 			test.end(f, kept)
-			f.run(escalationGrace - 5*time.Second)
+			f.run(decision.EscalationGrace - 5*time.Second)
 			if !f.asksFor(kept) {
 				t.Error("the pod is not asked to leave")
 			}
@@ -557,9 +558,9 @@ func TestEscalationAfterOutage(t *testing.T) {
 		begun        bool
 		outage, wait time.Duration
 	}{
-		"hours":                      {3600, false, 5 * time.Hour, escalationGrace},
+		"hours":                      {3600, false, 5 * time.Hour, decision.EscalationGrace},
 		"a short step":               {60, false, time.Hour, time.Minute},
-		"it comes in these minutes":  {3600, false, 57 * time.Minute, escalationGrace},
+		"it comes in these minutes":  {3600, false, 57 * time.Minute, decision.EscalationGrace},
 		"it comes after these":       {3600, false, 30 * time.Minute, 30*time.Minute - 2*time.Second},
 		"it had begun":               {60, true, time.Hour, 0},
 		"it had not for this pod":    {120, true, time.Hour, 2 * time.Minute},

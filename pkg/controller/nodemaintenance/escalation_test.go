@@ -35,6 +35,7 @@ import (
 	"k8s.io/component-base/metrics/legacyregistry"
 	"k8s.io/component-base/metrics/testutil"
 	"k8s.io/component-helpers/node/maintenance"
+	"k8s.io/kubernetes/pkg/controller/nodemaintenance/decision"
 	"k8s.io/kubernetes/pkg/controller/nodemaintenance/progress"
 	"k8s.io/kubernetes/pkg/controller/nodemaintenance/status"
 	"k8s.io/kubernetes/pkg/controller/nodemaintenance/write"
@@ -377,7 +378,7 @@ func TestEscalationsOverlap(t *testing.T) {
 	f.run(1000 * time.Second)
 	f.expectActs("while a maintenance has no escalation", pod)
 	f.setStage("patient", stageComplete)
-	f.run(escalationGrace + 10*time.Second)
+	f.run(decision.EscalationGrace + 10*time.Second)
 	f.expectActs("after it has ended", pod, deletion(pod, "its grace period")...)
 
 	f = newFixture(t)
@@ -426,58 +427,6 @@ func TestEscalationClock(t *testing.T) {
 	f.run(time.Minute)
 	if a = maintenance.AdmissionOf(f.node("n"), uid); a.WaitingTime != nil || a.DrainedTime == nil {
 		t.Errorf("unexpected admission after the drain: %+v", a)
-	}
-}
-
-// TestEscalate checks what an admission says of its escalation: the strongest action so far, and for how
-// long the clock has stood still, which is while pods are left of which none may leave.
-func TestEscalate(t *testing.T) {
-	now := time.Date(2026, 11, 25, 1, 0, 0, 0, time.UTC)
-	ago := func(seconds int) *metav1.Time {
-		return ptr.To(metav1.NewTime(now.Add(-time.Duration(seconds) * time.Second)))
-	}
-	left, leaving := progress.DrainState{Left: true}, progress.DrainState{Left: true, Draining: true}
-	for name, test := range map[string]struct {
-		before v1.MaintenanceAdmission
-		view   status.View
-		// finalizers is whether the maintenance waits until it has its finalizer.
-		finalizers bool
-		want       v1.MaintenanceAdmission
-	}{
-		"nothing":          {v1.MaintenanceAdmission{}, status.View{State: leaving}, false, v1.MaintenanceAdmission{}},
-		"the first action": {v1.MaintenanceAdmission{}, status.View{State: leaving, Escalation: skipInterceptors}, false, v1.MaintenanceAdmission{Escalation: skipInterceptors, EscalationTime: ago(0)}},
-		"a stronger one": {v1.MaintenanceAdmission{Escalation: skipInterceptors, EscalationTime: ago(9)}, status.View{State: leaving, Escalation: ignoreBudgets}, false,
-			v1.MaintenanceAdmission{Escalation: ignoreBudgets, EscalationTime: ago(0)}},
-		"the same": {v1.MaintenanceAdmission{Escalation: ignoreBudgets, EscalationTime: ago(9)}, status.View{State: leaving, Escalation: ignoreBudgets}, false,
-			v1.MaintenanceAdmission{Escalation: ignoreBudgets, EscalationTime: ago(9)}},
-		"a weaker one": {v1.MaintenanceAdmission{Escalation: ignoreBudgets, EscalationTime: ago(9)}, status.View{State: leaving, Escalation: skipInterceptors}, false,
-			v1.MaintenanceAdmission{Escalation: ignoreBudgets, EscalationTime: ago(9)}},
-		"it begins to wait":           {v1.MaintenanceAdmission{WaitedSeconds: 5}, status.View{State: left}, false, v1.MaintenanceAdmission{WaitedSeconds: 5, WaitingTime: ago(0)}},
-		"it waits":                    {v1.MaintenanceAdmission{WaitingTime: ago(7)}, status.View{State: left}, false, v1.MaintenanceAdmission{WaitingTime: ago(7)}},
-		"it has waited":               {v1.MaintenanceAdmission{WaitingTime: ago(7)}, status.View{State: leaving}, false, v1.MaintenanceAdmission{WaitedSeconds: 7}},
-		"it has waited twice":         {v1.MaintenanceAdmission{WaitingTime: ago(7), WaitedSeconds: 5}, status.View{State: leaving}, false, v1.MaintenanceAdmission{WaitedSeconds: 12}},
-		"the clock was set back":      {v1.MaintenanceAdmission{WaitingTime: ago(-7), WaitedSeconds: 5}, status.View{State: leaving}, false, v1.MaintenanceAdmission{WaitedSeconds: 5}},
-		"no pod is left":              {v1.MaintenanceAdmission{WaitingTime: ago(7)}, status.View{}, false, v1.MaintenanceAdmission{WaitedSeconds: 7}},
-		"the node cannot be cordoned": {v1.MaintenanceAdmission{}, status.View{State: left, CordonRefused: true}, false, v1.MaintenanceAdmission{}},
-		"without its finalizer":       {v1.MaintenanceAdmission{}, status.View{State: left}, true, v1.MaintenanceAdmission{}},
-	} {
-		t.Run(name, func(t *testing.T) {
-			parsed, err := maintenance.NewEscalation([]coordinationv1alpha1.NodeMaintenanceEscalationStep{after(60, ignoreBudgets)})
-			if err != nil {
-				t.Fatal(err)
-			}
-			o := progress.Spec{Name: "m", Effective: true, Stage: stageDrain, Escalation: parsed}
-			s := &nodeSync{now: now, facts: &nodeFacts{awaitsFinalizers: test.finalizers}}
-			if test.view.State.Left {
-				s.facts.pods = podsOf(0)
-			}
-			test.view.Draining = []string{"m"}
-			got := test.before
-			s.escalate(&test.view, &o, &got)
-			if diff := cmp.Diff(test.want, got); diff != "" {
-				t.Errorf("admission (-want, +got):\n%s", diff)
-			}
-		})
 	}
 }
 

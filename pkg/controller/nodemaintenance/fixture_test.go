@@ -776,11 +776,3 @@ func termFor(i int, name string) v1.NodeSelectorTerm {
 	}
 	return v1.NodeSelectorTerm{MatchExpressions: []v1.NodeSelectorRequirement{{Key: v1.LabelHostname, Operator: v1.NodeSelectorOpIn, Values: []string{name}}}}
 }
-
-func podsOf(priorities ...int32) []podFacts {
-	var pods []podFacts
-	for _, priority := range priorities {
-		pods = append(pods, podFacts{Pod: &v1.Pod{Spec: v1.PodSpec{Priority: &priority}}, Verdict: progress.Verdict{Wanted: true}})
-	}
-	return pods
-}

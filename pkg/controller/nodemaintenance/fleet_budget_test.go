@@ -38,6 +38,7 @@ import (
 	"k8s.io/apimachinery/pkg/util/intstr"
 	clienttesting "k8s.io/client-go/testing"
 	"k8s.io/component-helpers/node/maintenance"
+	"k8s.io/kubernetes/pkg/controller/nodemaintenance/decision"
 	"k8s.io/kubernetes/pkg/controller/nodemaintenance/progress"
 	"k8s.io/kubernetes/pkg/controller/nodemaintenance/status"
 	"k8s.io/kubernetes/pkg/controller/nodemaintenance/write"
@@ -1076,12 +1077,12 @@ func TestForgivesOnlyUnneededAdmissions(t *testing.T) {
 		dropped  []types.UID
 		forgiven bool
 	}{{[]types.UID{"p"}, true}, {[]types.UID{"r"}, false}, {[]types.UID{"p", "r"}, false}, {[]types.UID{"p", "gone"}, false}} {
-		s := &nodeSync{node: f.node("n"), specs: []progress.Spec{plain, rollout}, now: f.clock.Now()}
+		s := &nodeSync{Decision: &decision.Decision{Facts: &decision.Facts{Node: f.node("n"), Specs: []progress.Spec{plain, rollout}, Now: f.clock.Now()}}}
 		var added []v1.MaintenanceAdmission
 		for _, uid := range test.dropped {
 			added = append(added, v1.MaintenanceAdmission{MaintenanceUID: uid})
 		}
-		if err := f.forgiveUnrecorded(s, write.HasStored(s.node, added)); (err == nil) != test.forgiven {
+		if err := f.forgiveUnrecorded(s, write.HasStored(s.Node, added)); (err == nil) != test.forgiven {
 			t.Errorf("without %v: %v", test.dropped, err)
 		}
 	}

@@ -35,6 +35,7 @@ import (
 	"k8s.io/apimachinery/pkg/util/sets"
 	clienttesting "k8s.io/client-go/testing"
 	"k8s.io/component-helpers/node/maintenance"
+	"k8s.io/kubernetes/pkg/controller/nodemaintenance/decision"
 	"k8s.io/kubernetes/pkg/controller/nodemaintenance/pace"
 	"k8s.io/kubernetes/pkg/controller/nodemaintenance/progress"
 	"k8s.io/kubernetes/pkg/controller/nodemaintenance/requests"
@@ -371,7 +372,7 @@ func TestReturnTimeoutWithoutController(t *testing.T) {
 	f.restart()
 	f.run(10 * time.Second)
 	f.expectNode("not Ready for long enough", "n1", drained)
-	f.run(rebootSettled)
+	f.run(decision.RebootSettled)
 	f.expectNodes("afterwards", map[string]string{"n1": done, "n2": admitted})
 	// That is no excuse for one that is not Ready.
 	f.drainNodes()
@@ -394,9 +395,9 @@ func TestReturnGrace(t *testing.T) {
 	f.clock.Step(time.Hour)
 	f.restart()
 	f.createDaemonSet()
-	f.run(10*time.Second + rebootSettled)
+	f.run(10*time.Second + decision.RebootSettled)
 	f.expectNode("without a pod of the DaemonSet", "n1", returning)
-	f.run(returnGrace)
+	f.run(decision.ReturnGrace)
 	f.expectNode("for too long", "n1", failed)
 }
 

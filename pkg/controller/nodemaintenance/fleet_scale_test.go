@@ -36,6 +36,7 @@ import (
 	"k8s.io/apimachinery/pkg/util/sets"
 	clienttesting "k8s.io/client-go/testing"
 	"k8s.io/component-helpers/node/maintenance"
+	"k8s.io/kubernetes/pkg/controller/nodemaintenance/decision"
 	"k8s.io/kubernetes/pkg/controller/nodemaintenance/requests"
 	"k8s.io/kubernetes/pkg/controller/nodemaintenance/status"
 	testsimulation "k8s.io/kubernetes/test/utils/simulation"
@@ -94,7 +95,7 @@ func TestSimulationOfManyNodes(t *testing.T) {
 	if since := f.clock.Since(f.lostAll); since < scaleTimeout-time.Second || since > scaleTimeout+10*time.Second {
 		t.Errorf("halted %s after the third lost node was drained, not %s", since, scaleTimeout)
 	}
-	f.runFor(rebootSettled + time.Minute) // The others come back.
+	f.runFor(decision.RebootSettled + time.Minute) // The others come back.
 	before := f.admitted.Len()
 	f.runFor(time.Hour)
 	if f.admitted.Len() != before {

@@ -33,6 +33,7 @@ import (
 	"k8s.io/apimachinery/pkg/util/intstr"
 	clienttesting "k8s.io/client-go/testing"
 	"k8s.io/component-helpers/node/maintenance"
+	"k8s.io/kubernetes/pkg/controller/nodemaintenance/decision"
 	"k8s.io/kubernetes/pkg/controller/nodemaintenance/status"
 	"k8s.io/utils/ptr"
 )
@@ -138,7 +139,7 @@ func TestNodeIsDone(t *testing.T) {
 		})
 	}
 	pass := func(duration time.Duration) func(*fixture) { return func(f *fixture) { f.run(duration) } }
-	settled := pass(rebootSettled + 2*time.Second)
+	settled := pass(decision.RebootSettled + 2*time.Second)
 	for name, test := range map[string]struct {
 		completeNodes coordinationv1alpha1.NodeCompletionPolicy
 		// before happens while the node is drained, and after when it is.
@@ -152,10 +153,10 @@ func TestNodeIsDone(t *testing.T) {
 		"annotation of another":        {manual, nil, []func(*fixture){func(f *fixture) { f.createMaintenance("other", stageIdle, "b"); f.setDone("other", "n") }, settled}, drained},
 		"reboot":                       {rebooted, nil, []func(*fixture){rebootNode, settled}, done},
 		"reboot, with Manual":          {manual, nil, []func(*fixture){rebootNode, settled}, drained},
-		"reboot, not Ready for long":   {rebooted, nil, []func(*fixture){rebootNode, pass(rebootSettled - 5*time.Second)}, drained},
+		"reboot, not Ready for long":   {rebooted, nil, []func(*fixture){rebootNode, pass(decision.RebootSettled - 5*time.Second)}, drained},
 		"reboot before the drain ends": {rebooted, []func(*fixture){rebootNode}, []func(*fixture){settled}, drained},
 		"two reboots": {rebooted, nil, []func(*fixture){
-			rebootNode, pass(rebootSettled - 5*time.Second), rebootNode, pass(10 * time.Second),
+			rebootNode, pass(decision.RebootSettled - 5*time.Second), rebootNode, pass(10 * time.Second),
 		}, drained},
 		"Ready is lost": {rebooted, nil, []func(*fixture){
 			rebootNode, pass(20 * time.Second), func(f *fixture) { f.changeNamed("n", setReady(false)) }, pass(time.Second),
@@ -174,7 +175,7 @@ func TestNodeIsDone(t *testing.T) {
 			func(f *fixture) { f.changeNamed("n", setReady(true)) }, settled,
 		}, done},
 		"another boot is reported, and corrected, twice": {rebooted, nil, []func(*fixture){
-			rebootNode, pass(5 * time.Second), unreboot, pass(rebootSettled), rebootNode, pass(5 * time.Second),
+			rebootNode, pass(5 * time.Second), unreboot, pass(decision.RebootSettled), rebootNode, pass(5 * time.Second),
 		}, drained},
 		"no boot ID": {rebooted, nil, []func(*fixture){
 			func(f *fixture) { f.changeNamed("n", func(node *v1.Node) { node.Status.NodeInfo.BootID = "" }) }, settled,
@@ -221,13 +222,13 @@ func TestRebootBeforeTheDrainIsStored(t *testing.T) {
 		return false, nil, nil
 	})
 	f.drainNodes()
-	f.run(rebootSettled + 10*time.Second)
+	f.run(decision.RebootSettled + 10*time.Second)
 	f.expectNode("rebooted before", "n", drained)
 	if got := maintenance.Admissions(f.node("n"))[0].BootID; got != "boot-1+1" || reboots != 1 {
 		t.Errorf("the boot is %q after %d reboots", got, reboots)
 	}
 	f.changeNamed("n", reboot)
-	f.run(rebootSettled + 10*time.Second)
+	f.run(decision.RebootSettled + 10*time.Second)
 	f.expectNode("rebooted after", "n", done)
 }
 
@@ -307,11 +308,11 @@ func TestUnhealthyNodeStaysCordoned(t *testing.T) {
 			if requested := f.requestedPods(); requested > 0 {
 				t.Errorf("the eviction of %d pods of a node that is done is requested", requested)
 			}
-			f.run(defaultReturnTimeout)
+			f.run(decision.DefaultReturnTimeout)
 			f.expectNode("too late", "n", failed)
 			f.expectEvent("Node n: NodeNotBack: The node did not come back in time for NodeMaintenance m: " + test.reason)
 			test.mend(f)
-			f.run(2 * healthInterval)
+			f.run(2 * decision.HealthInterval)
 			f.expectNode("healthy", "n", done)
 		})
 	}
@@ -329,7 +330,7 @@ func TestHalt(t *testing.T) {
 		"the node comes back": {
 			func(f *fixture) {
 				f.changeNamed("n1", setReady(true), reboot)
-				f.run(rebootSettled + 10*time.Second)
+				f.run(decision.RebootSettled + 10*time.Second)
 			},
 			map[string]string{"n1": done, "n2": admitted, "n3": waiting},
 			"False NotHalted: ",
@@ -484,7 +485,7 @@ func TestBootLoop(t *testing.T) {
 	f.expectNodes("a moment after its first boot", map[string]string{"n1": drained, "n2": waiting})
 	boot(3)
 	f.expectNodes("too late", map[string]string{"n1": failed, "n2": waiting})
-	f.run(rebootSettled + 5*time.Second)
+	f.run(decision.RebootSettled + 5*time.Second)
 	f.expectNodes("at last", map[string]string{"n1": done, "n2": admitted})
 }
 
@@ -525,7 +526,7 @@ func TestReturningNodeIsLookedAtAgain(t *testing.T) {
 	if err := f.daemonSets.Delete(ds); err != nil {
 		t.Fatal(err)
 	}
-	f.run(2 * healthInterval)
+	f.run(2 * decision.HealthInterval)
 	f.expectNode("without the DaemonSet", "n", done)
 }
 
@@ -681,7 +682,7 @@ func TestMendedByTheNextSync(t *testing.T) {
 	}
 	f.changeNamed("n1", setReady(false))
 	f.setDone("m", "n1")
-	f.run(2 * defaultReturnTimeout)
+	f.run(2 * decision.DefaultReturnTimeout)
 	if m := f.maintenance("m"); !status.IsHalted(&m.Status) {
 		t.Fatalf("not halted: %+v", m.Status.Conditions)
 	}

@@ -33,6 +33,7 @@ import (
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/runtime"
 	clienttesting "k8s.io/client-go/testing"
+	"k8s.io/kubernetes/pkg/controller/nodemaintenance/decision"
 	"k8s.io/kubernetes/pkg/controller/nodemaintenance/pace"
 	"k8s.io/kubernetes/pkg/controller/nodemaintenance/write"
 )
@@ -287,9 +288,9 @@ func TestTwoMaintenancesReturnANode(t *testing.T) {
 	f.drainNodes()
 	f.expectNode("without pods", "n", "cordoned claimed m0:drained m1:drained")
 	f.changeNamed("n", addTaint(startup), reboot)
-	f.run(2 * rebootSettled)
+	f.run(2 * decision.RebootSettled)
 	f.expectNode("not healthy", "n", "cordoned claimed m0:returning m1:returning")
 	f.changeNamed("n", removeTaint(startup))
-	f.run(2 * healthInterval)
+	f.run(2 * decision.HealthInterval)
 	f.expectNode("healthy", "n", "m0:done m1:done")
 }

@@ -26,6 +26,7 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/apimachinery/pkg/util/sets"
 	"k8s.io/component-helpers/node/maintenance"
+	"k8s.io/kubernetes/pkg/controller/nodemaintenance/decision"
 	"k8s.io/kubernetes/pkg/controller/nodemaintenance/progress"
 )
 
@@ -42,7 +43,7 @@ func TestHoldUps(t *testing.T) {
 	}
 	hasty, patient, other := draining("hasty"), draining("patient"), draining("other")
 	hasty.Escalation = escalation
-	held := []*heldUpEscalation{{action: v1.MaintenanceEscalationIgnoreBudgets, come: []*progress.Spec{&hasty}, holders: []*progress.Spec{&patient}}}
+	held := []*decision.HeldUp{{Action: v1.MaintenanceEscalationIgnoreBudgets, Come: []*progress.Spec{&hasty}, Holders: []*progress.Spec{&patient}}}
 	pods := []*v1.Pod{{ObjectMeta: metav1.ObjectMeta{UID: "kept"}}, {ObjectMeta: metav1.ObjectMeta{UID: "asked"}}}
 	keeps, asks := []progress.Verdict{{KeptBy: []string{"hasty"}}, {}}, []progress.Verdict{{}, {}}
 
@@ -90,28 +91,6 @@ func TestHoldUps(t *testing.T) {
 	}
 	if h.see(node("next"), []progress.Spec{patient}, pods, asks, start.Add(time.Hour)); len(h.nodes) > 0 {
 		t.Errorf("remembered although nothing escalates: %v", h.nodes)
-	}
-}
-
-// TestNotice verifies that notice is given since a protection has ended, of at most what the escalation waits, and none
-// if the clock was set back since.
-func TestNotice(t *testing.T) {
-	f := newFixture(t)
-	now, actions := f.begun.Add(time.Hour), []v1.MaintenanceEscalation{v1.MaintenanceEscalationIgnoreBudgets}
-	for name, test := range map[string]struct {
-		ended       time.Time
-		after, want time.Duration
-	}{
-		"nothing has ended":      {after: time.Hour},
-		"just now":               {ended: now, after: time.Hour, want: escalationGrace},
-		"a minute ago":           {ended: now.Add(-time.Minute), after: time.Hour, want: escalationGrace - time.Minute},
-		"it comes to it sooner":  {ended: now, after: time.Second, want: time.Second},
-		"long ago":               {ended: now.Add(-escalationGrace - time.Second), after: time.Hour},
-		"the clock was set back": {ended: now.Add(time.Hour), after: time.Hour},
-	} {
-		if got := f.withNotice(&v1.MaintenanceAdmission{}, actions, test.after, 0, test.ended, now); got != test.want {
-			t.Errorf("%s: waits %s, want %s", name, got, test.want)
-		}
 	}
 }
 

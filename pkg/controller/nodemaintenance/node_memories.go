@@ -18,7 +18,14 @@ package nodemaintenance
 
 import (
 	"sync"
+	"time"
 
+	appsv1 "k8s.io/api/apps/v1"
+	v1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/labels"
+	"k8s.io/component-helpers/node/maintenance"
+
+	"k8s.io/kubernetes/pkg/controller/nodemaintenance/decision"
 	"k8s.io/kubernetes/pkg/controller/nodemaintenance/requests"
 	"k8s.io/kubernetes/pkg/controller/nodemaintenance/returns"
 )
@@ -57,4 +64,55 @@ func (m *nodeMemories) forget(node string) {
 	m.ownCordons.Delete(node)
 	m.unrecorded.Delete(node)
 	m.ownConditions.Delete(node)
+}
+
+// remember returns what a decision about a node takes from the memories.
+func (c *Controller) remember(node *v1.Node, now time.Time) decision.Memories {
+	known := decision.Memories{
+		CompletionCordoned: c.progress.IsCordoned(node.Name),
+		Failures:           c.failures.Of(node.Name),
+		Reverts:            c.pacer.RevertsOf(node.Name, now),
+		StatusUndone:       c.writer.IsStatusUndone(node),
+		Settles:            c.returns.Settles(node.Name, now),
+		RecordsClaims:      c.recordsClaims(node.Name, now),
+	}
+	known.Own = c.ownCordon(node)
+	if found, ok := c.ownConditions.Load(node.Name); ok {
+		known.OwnConditions = found.(*decision.WrittenConditions)
+	}
+	if known.Settles > 0 {
+		known.Unsettled = c.returns.Unsettled(node.Name, now)
+	}
+	if len(maintenance.Admissions(node)) == 0 {
+		c.boots.forget(node.Name)
+	}
+	return known
+}
+
+// nodeLookups reads what only few decisions need.
+type nodeLookups struct{ c *Controller }
+
+func (l nodeLookups) WaitingOn(names []string) []string { return l.c.progress.WaitingOn(names) }
+
+func (l nodeLookups) AttachedVolumes(node *v1.Node, staying []*v1.Pod) []string {
+	return l.c.attachedVolumes(node, staying)
+}
+
+func (l nodeLookups) DaemonSets() []*appsv1.DaemonSet {
+	if l.c.fleet == nil {
+		return nil
+	}
+	all, err := l.c.fleet.DaemonSets.Lister().List(labels.Everything())
+	if err != nil {
+		return nil // The lister of a cache returns no error.
+	}
+	return all
+}
+
+func (l nodeLookups) ReadySince(node *v1.Node, drained string, now time.Time) (since, first time.Time) {
+	return l.c.boots.readySince(node, drained, now)
+}
+
+func (l nodeLookups) IsUnknown(a *v1.MaintenanceAdmission) bool {
+	return !l.c.progress.Knows(a.MaintenanceName, a.MaintenanceUID) && !l.c.progress.IsGone(a.MaintenanceUID)
 }

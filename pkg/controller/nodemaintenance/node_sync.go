@@ -20,17 +20,14 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"slices"
 	"time"
 
 	v1 "k8s.io/api/core/v1"
-	apiequality "k8s.io/apimachinery/pkg/api/equality"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
-	"k8s.io/apimachinery/pkg/types"
 	utilruntime "k8s.io/apimachinery/pkg/util/runtime"
-	"k8s.io/apimachinery/pkg/util/sets"
 	"k8s.io/component-helpers/node/maintenance"
 	"k8s.io/klog/v2"
+	"k8s.io/kubernetes/pkg/controller/nodemaintenance/decision"
 	"k8s.io/kubernetes/pkg/controller/nodemaintenance/pace"
 	"k8s.io/kubernetes/pkg/controller/nodemaintenance/progress"
 	"k8s.io/kubernetes/pkg/controller/nodemaintenance/requests"
@@ -88,19 +85,19 @@ func (c *Controller) writeNode(ctx context.Context, name string) error {
 	if s == nil || err != nil {
 		return err
 	}
-	needed, wait := c.neededCordon(s)
+	needed, wait := s.NeededCordon()
 	cordons := needed != nil && needed.Kind == write.Cordon && wait <= 0
 	if cordons && c.areUnserved(ctx) {
-		klog.FromContext(ctx).V(2).Info("Not cordoning the node, because kube-apiserver does not serve NodeMaintenances", "node", klog.KObj(s.node))
+		klog.FromContext(ctx).V(2).Info("Not cordoning the node, because kube-apiserver does not serve NodeMaintenances", "node", klog.KObj(s.Node))
 		c.nodes.AddAfter(name, unservedInterval)
 		return nil
 	}
-	if cordons || claims(s.node, s.view) {
+	if cordons || s.Takes() {
 		// Once for both: who has cordoned a node, if only maybe, has to record that.
-		if err := c.confirmClaims(ctx, s.specs); cordons && err != nil {
-			return c.cordonFailed(ctx, s.node, needed.Key, err)
+		if err := c.confirmClaims(ctx, s.Specs); cordons && err != nil {
+			return c.cordonFailed(ctx, s.Node, needed.Key, err)
 		} else if err != nil {
-			return c.statusFailed(ctx, s.node, err)
+			return c.statusFailed(ctx, s.Node, err)
 		}
 	}
 	if err := c.reconcileCordon(ctx, s); err != nil {
@@ -159,17 +156,21 @@ func (c *Controller) decide(name string) (*nodeSync, error) {
 	if err != nil {
 		return nil, err
 	}
-	facts.revision, facts.quiet = revision, quiet
+	facts.Revision, facts.Quiet = revision, quiet
+	facts.Failures = c.failures.Of(name)
 	if node == nil {
 		c.forgetNode(name, facts)
 		return nil, nil
 	}
 	c.noteDeselected(node, specs, deselected, now)
-	facts.awaitsFinalizers = progress.AwaitsFinalizers(node, specs)
-	s := &nodeSync{node: node, specs: specs, facts: facts, now: now}
-	s.view = c.computeView(s)
-	c.failures.Keep(node.Name, c.wantedWrites(s))
-	c.forgetOwnCordon(s)
+	facts.AwaitsFinalizers = progress.AwaitsFinalizers(node, specs)
+	facts.Memories = c.remember(node, now)
+	s := &nodeSync{Decision: decision.Decide(facts)}
+	c.recheck(s)
+	c.failures.Keep(name, s.Wanted)
+	if s.ForgetOwnCordon() {
+		c.ownCordons.Delete(name)
+	}
 	if !facts.Ready {
 		// No decision is possible before all nodes are counted. In particular no cordon: if the
 		// node was deselected before its status was written, the cordon would stay.
@@ -195,38 +196,48 @@ func (c *Controller) dropRequests(name string, specs []progress.Spec) (quiet boo
 }
 
 // forgetNode withdraws the requests for the pods of a node that is gone, and forgets the node.
-func (c *Controller) forgetNode(name string, facts *nodeFacts) {
-	withdrawals := facts.withdrawals()
+func (c *Controller) forgetNode(name string, facts *decision.Facts) {
+	withdrawals := facts.Withdrawals()
 	c.failures.Keep(name, write.KeysOf(write.Withdrawal, withdrawals))
-	c.recordDelays(name, c.failedWithdrawals(name, withdrawals), facts.revision)
-	c.setWrites(name, writesFor(name, withdrawals, true))
-	if len(withdrawals) > 0 || !facts.quiet {
+	c.recordDelays(name, facts.FailedWithdrawals(withdrawals), facts.Revision)
+	c.setWrites(name, facts.WithdrawalWrites(name))
+	if len(withdrawals) > 0 || !facts.Quiet {
 		return
 	}
 	c.writer.ForgetNode(name)
 	c.pacer.ForgetNode(name)
 	c.nodeMemories.forget(name)
-	c.enqueueMaintenances(c.progress.Release(name, facts.revision))
+	c.enqueueMaintenances(c.progress.Release(name, facts.Revision))
 }
 
-// nodeSync is what was decided on a node.
+// nodeSync is a sync of a node, or a write to it.
 type nodeSync struct {
-	// node is what the API server had when it was read, or when it was last cordoned.
-	node  *v1.Node
-	specs []progress.Spec
-	facts *nodeFacts
-	view  *status.View
-	now   time.Time
-	// published is whether the status of the node says what was decided. See neededStatus.
+	*decision.Decision
+	// published is whether the status of the node says what was decided.
 	published bool
 	// writing is whether a worker may be writing the node, because of an earlier decision.
 	writing bool
 }
 
+// decideAgain decides again when spec.unschedulable was written, or could not be. The written node has the latest targets, and
+// may be newer than the cache. Its counts may be outdated, so that only a sync records them.
+func (c *Controller) decideAgain(s *nodeSync) {
+	s.Memories = c.remember(s.Node, s.Now)
+	s.Decision = decision.Decide(s.Facts)
+	c.recheck(s)
+}
+
+// recheck has a node decided on again when something is due for which no event comes.
+func (c *Controller) recheck(s *nodeSync) {
+	if s.Rechecks {
+		c.nodes.AddAfter(s.Node.Name, s.RecheckAfter)
+	}
+}
+
 // withdraw queues the withdrawals of requests on a node that no maintenance drains.
 func (c *Controller) withdraw(s *nodeSync) bool {
-	if !s.view.Drains() {
-		c.setWrites(s.node.Name, writesFor(s.node.Name, s.facts.withdrawals(), true))
+	if !s.View.Drains() {
+		c.setWrites(s.Node.Name, s.WithdrawalWrites(s.Node.Name))
 	}
 	return true
 }
@@ -234,67 +245,34 @@ func (c *Controller) withdraw(s *nodeSync) bool {
 // queueCordon queues the node if it has to be cordoned or uncordoned now, and reports whether the
 // next phase may follow.
 func (c *Controller) queueCordon(s *nodeSync) bool {
-	needed, wait := c.neededCordon(s)
+	needed, wait := s.NeededCordon()
 	switch {
 	case needed == nil:
 		c.noteUncordoned(s)
 	case wait > 0:
-		c.nodes.AddAfter(s.node.Name, wait)
+		c.nodes.AddAfter(s.Node.Name, wait)
 	default:
-		c.writes.Add(s.node.Name)
+		c.writes.Add(s.Node.Name)
 		return false
 	}
 	return true
 }
 
-// neededStatus returns the status that has to be written, and after which delay; nil if the node has
-// it already. Until the node is schedulable, its status remembers that it has to be. The targets stay
-// as long as a request that follows from them may be written.
-func (c *Controller) neededStatus(s *nodeSync) (needed *status.Node, wait time.Duration) {
-	if !s.view.Drains() && (!s.facts.quiet || c.mustUncordon(s.node, s.view)) {
+// dueStatus returns the status that has to be written, and after which delay; nil if there is none.
+func (c *Controller) dueStatus(s *nodeSync) (due *status.Node, wait time.Duration) {
+	needed := s.NeededStatus()
+	switch {
+	case needed == nil:
 		return nil, 0
-	}
-	node, write := s.node, write.Status.Of(s.node.UID)
-	needed = &status.Node{Maintenance: status.ComputeNode(s.view), Conditions: status.ComputeNodeConditions(s.view, node.Status.Conditions, s.now)}
-	if status.IsStored(node, needed.Maintenance, needed.Conditions) {
+	case needed.Stored:
 		s.published = true
-		if c.failures.Succeeded(node.Name, write) {
+		if c.failures.Succeeded(s.Node.Name, write.Status.Of(s.Node.UID)) {
 			// Its blocker has to be removed.
-			c.nodes.Add(node.Name)
+			c.nodes.Add(s.Node.Name)
 		}
 		return nil, 0
 	}
-	interval := pace.StatusInterval
-	if s.view.Rolls && status.DiffersInProgress(node, needed) {
-		interval = pace.ProgressInterval
-	}
-	wait = max(c.pacer.AfterWrite(pace.NodeStatus, node.Name, s.now, interval), c.failures.Wait(node.Name, write, s.now))
-	if c.isRestoration(node, needed) {
-		wait = max(wait, c.pacer.AfterRevert(pace.RevertedConditions, node.Name, s.now))
-	}
-	if c.writer.IsStatusUndone(node) {
-		wait = max(wait, c.pacer.AfterRevert(pace.RevertedStatus, node.Name, s.now))
-	}
-	// Nothing says that a node is claimed before it may be.
-	return needed, max(wait, c.reclaimWait(s.node, s.view, s.now))
-}
-
-// writtenConditions are the conditions that were last written to a node.
-type writtenConditions struct {
-	uid        types.UID
-	conditions []v1.NodeCondition
-}
-
-// isRestoration reports whether a status only has to be written because another client has changed the conditions
-// that were last written. The cache has that write.
-func (c *Controller) isRestoration(node *v1.Node, needed *status.Node) bool {
-	found, written := c.ownConditions.Load(node.Name)
-	if !written || found.(writtenConditions).uid != node.UID || !apiequality.Semantic.DeepEqual(node.Status.MaintenanceStatus, needed.Maintenance) {
-		return false
-	}
-	return slices.EqualFunc(found.(writtenConditions).conditions, needed.Conditions, func(a, b v1.NodeCondition) bool {
-		return a.Type == b.Type && a.Status == b.Status && a.Reason == b.Reason && a.Message == b.Message
-	})
+	return &needed.Node, max(needed.Wait, c.pacer.AfterWrite(pace.NodeStatus, s.Node.Name, s.Now, needed.Interval))
 }
 
 // noteRewrite records that status.maintenanceStatus was written because another client has changed it, and reports that
@@ -309,43 +287,43 @@ func (c *Controller) noteRewrite(node *v1.Node, now time.Time) {
 // status, which is undone if they have before this write.
 func (c *Controller) noteConditions(s *nodeSync, needed *status.Node, undone bool) {
 	if undone {
-		c.noteRewrite(s.node, s.now)
+		c.noteRewrite(s.Node, s.Now)
 	}
-	if c.isRestoration(s.node, needed) && c.pacer.Rewrote(pace.RevertedConditions, s.node.Name, c.earlierSince(s.node.Name, write.Status, ""), s.now) {
-		c.events.StatusContested(s.node, "the conditions that maintenances have on the node")
+	if s.IsRestoration(needed) && c.pacer.Rewrote(pace.RevertedConditions, s.Node.Name, c.earlierSince(s.Node.Name, write.Status, ""), s.Now) {
+		c.events.StatusContested(s.Node, "the conditions that maintenances have on the node")
 	}
-	c.ownConditions.Store(s.node.Name, writtenConditions{s.node.UID, needed.Conditions})
+	c.ownConditions.Store(s.Node.Name, &decision.WrittenConditions{s.Node.UID, needed.Conditions})
 }
 
 // queueStatus queues the node if its status has to be written, at most once per pace.StatusInterval. What
 // follows does not wait for it. Counts of pods alone, which change with every pod, are less urgent.
 func (c *Controller) queueStatus(s *nodeSync) bool {
-	needed, wait := c.neededStatus(s)
+	needed, wait := c.dueStatus(s)
 	switch {
 	case needed == nil:
 	case wait > 0:
-		c.nodes.AddAfter(s.node.Name, wait)
-	case status.DiffersInCounts(s.node, needed):
-		c.refreshes.Add(s.node.Name)
+		c.nodes.AddAfter(s.Node.Name, wait)
+	case status.DiffersInCounts(s.Node, needed):
+		c.refreshes.Add(s.Node.Name)
 	default:
-		c.writes.Add(s.node.Name)
+		c.writes.Add(s.Node.Name)
 	}
 	return true
 }
 
 // publishStatus writes the status of the node, if it is due.
 func (c *Controller) publishStatus(ctx context.Context, s *nodeSync) error {
-	needed, wait := c.neededStatus(s)
+	needed, wait := c.dueStatus(s)
 	if needed == nil {
 		return nil
 	}
-	node := s.node
+	node := s.Node
 	if wait > 0 {
 		c.nodes.AddAfter(node.Name, wait)
 		return nil
 	}
-	if withdraws(node, s.view) || forgets(node, s.view.Admissions) {
-		if err := c.confirmRelease(ctx, node, s.specs); err != nil {
+	if s.TakesBack() {
+		if err := c.confirmRelease(ctx, node, s.Specs); err != nil {
 			return c.statusFailed(ctx, node, err)
 		}
 	}
@@ -359,33 +337,12 @@ func (c *Controller) publishStatus(ctx context.Context, s *nodeSync) error {
 		return c.statusFailed(ctx, node, err)
 	}
 	c.failures.Succeeded(node.Name, write.Status.Of(node.UID))
-	c.pacer.Wrote(pace.NodeStatus, node.Name, s.now)
+	c.pacer.Wrote(pace.NodeStatus, node.Name, s.Now)
 	c.noteConditions(s, needed, undone)
 	c.enqueueAfterWrite(node)
 	c.events.NodeChanged(node, needed.Conditions)
-	c.events.AdmissionsChanged(node, needed.Maintenance, func(admission *v1.MaintenanceAdmission) string { return c.notBackReason(s, admission) })
+	c.events.AdmissionsChanged(node, needed.Maintenance, func(admission *v1.MaintenanceAdmission) string { return s.NotBackReason(admission) })
 	return nil
-}
-
-// withdraws reports whether the stored status of a node says that it is claimed, or drained further, and the next one
-// does not.
-func withdraws(node *v1.Node, view *status.View) bool {
-	return maintenance.IsClaimed(node) && !view.Claimed() || !view.Targets.Reaches(progress.StoredTargets(node))
-}
-
-// claims reports whether the next status of a node says that it is claimed, or that a maintenance has begun with it, and the
-// stored one does not.
-func claims(node *v1.Node, view *status.View) bool {
-	return !maintenance.IsClaimed(node) && view.Claimed() ||
-		slices.ContainsFunc(view.Admissions, func(next v1.MaintenanceAdmission) bool { return maintenance.AdmissionOf(node, next.MaintenanceUID) == nil })
-}
-
-// forgets reports whether the next admissions of a node lack one that is stored and not over: its maintenance has begun
-// with the node.
-func forgets(node *v1.Node, next []v1.MaintenanceAdmission) bool {
-	return slices.ContainsFunc(maintenance.Admissions(node), func(stored v1.MaintenanceAdmission) bool {
-		return stored.DoneTime == nil && !slices.ContainsFunc(next, func(a v1.MaintenanceAdmission) bool { return a.MaintenanceUID == stored.MaintenanceUID })
-	})
 }
 
 // enqueueAfterWrite reconciles the node when the cache has what was just written. If another
@@ -418,82 +375,46 @@ func (c *Controller) statusFailed(ctx context.Context, node *v1.Node, err error)
 // escalations do to pods.
 func (c *Controller) request(s *nodeSync) bool {
 	switch {
-	case !s.view.Drains():
-	case s.view.CordonRefused:
-		c.setWrites(s.node.Name, nil)
+	case !s.View.Drains():
+	case s.View.CordonRefused:
+		c.setWrites(s.Node.Name, nil)
 	default:
-		// A pod that is acted on needs no request any more: there is one write for it at a time.
-		acts := s.facts.actWrites(s.node, s.specs)
-		writes := append(acts, writesFor(s.node.Name, s.facts.requests(progress.StoredTargets(s.node)), false)...)
-		c.setWrites(s.node.Name, append(writes, writesFor(s.node.Name, s.facts.unneeded, true)...))
+		c.setWrites(s.Node.Name, s.PodWrites())
 	}
 	return true
 }
 
 // release records that the maintenances that do not claim the node any more have nothing left to
-// do there. Requests on a node that is still drained do not concern them: another maintenance
-// wants these, but for those of pods that all others skip. A write that is in flight may be a cordon:
-// if its response is lost when nothing is left to release, nobody knows whose cordon it is.
+// do there. A write that is in flight may be a cordon: if its response is lost when nothing is left to release, nobody knows whose cordon it is.
 func (c *Controller) release(s *nodeSync) bool {
 	if s.writing {
-		c.nodes.AddAfter(s.node.Name, pace.StaleInterval)
+		c.nodes.AddAfter(s.Node.Name, pace.StaleInterval)
 		return false
 	}
-	if write.HasTaint(s.node) && !wantsTaint(s.view) {
+	if write.HasTaint(s.Node) && !s.WantsTaint() {
 		return false // The next sync follows the write.
 	}
-	if s.published && len(s.facts.unneeded) == 0 && (s.view.Drains() || len(s.facts.withdrawals()) == 0) {
-		c.enqueueMaintenances(c.progress.Release(s.node.Name, s.facts.revision))
+	if s.published && s.IsOver() {
+		c.enqueueMaintenances(c.progress.Release(s.Node.Name, s.Revision))
 	}
 	return true
 }
 
 // recordDecisions records for each maintenance of the node what was decided there.
 func (c *Controller) recordDecisions(s *nodeSync) {
-	node, view := s.node, s.view
-	if s.facts.nextEscalation > 0 {
-		c.nodes.AddAfter(node.Name, s.facts.nextEscalation)
-	}
-	for i := range view.PodBlockers {
-		if recheckAt := view.PodBlockers[i].RecheckAt; !recheckAt.IsZero() {
-			c.nodes.AddAfter(node.Name, recheckAt.Sub(c.clock.Now()))
+	for _, outcome := range s.Outcomes() {
+		joined := c.progress.Decide(s.Node.Name, outcome.Maintenance, outcome.Decision)
+		if joined && outcome.Outrun {
+			c.reportFastForward(outcome.Maintenance, s.Node, progress.StoredTargets(s.Node))
 		}
 	}
-	groups, floor := view.GroupBlockers(view.PodBlockers, ""), progress.StoredTargets(node)
-	for _, p := range s.facts.Participants {
-		limiting := progress.LimitedBy(p, s.facts.Participants, view.Targets)
-		_, detaching := view.VolumeBlockers[p.Name]
-		decision := progress.Decision{
-			Targets: view.Targets, LimitedBy: limiting, LimitedByOlder: progress.OlderThan(p, s.facts.Participants, limiting),
-			Pending: view.Pending, Active: view.Active, Blocked: view.Blocked,
-			Draining: view.State.Draining, Cordoned: view.State.Cordoned, Blockers: groups,
-			Detaching: detaching, Settling: view.State.Settling, Staying: s.facts.skipped[p.Name], Unstopped: s.facts.unstopped, Escalated: view.Escalated,
-		}
-		own, blockers := s.facts.leftFor(p.Name), view.PodBlockers
-		if own != s.facts {
-			// What it keeps itself is neither left nor blocked for it.
-			decision.Pending, decision.Active = own.countRequests()
-			blockers, decision.Blocked = own.podBlockers(view.Targets)
-		}
-		if own != s.facts || detaching {
-			decision.Blockers = view.GroupBlockers(blockers, p.Name)
-		}
-		joined := c.progress.Decide(node.Name, p.Name, decision)
-		if joined && !p.Allowed.Reaches(floor) {
-			c.reportFastForward(p.Name, node, floor)
-		}
-	}
-	for i := range s.specs {
-		if o := &s.specs[i]; o.Claims() && !o.Drains() {
-			// What blocks pods does not concern it.
-			c.progress.Decide(node.Name, o.Name, progress.Decision{Cordoned: node.Spec.Unschedulable, Blockers: view.GroupBlockers(nil, "")})
-		}
-		c.progress.SetFailed(node.Name, node.UID, s.specs[i].Name, hasFailed(view.Admissions, s.specs[i].UID))
+	for i := range s.Specs {
+		c.progress.SetFailed(s.Node.Name, s.Node.UID, s.Specs[i].Name, decision.HasFailed(s.View.Admissions, s.Specs[i].UID))
 		// Delayed, because many nodes change at the same time.
-		c.maintenances.AddAfter(s.specs[i].Name, pace.SummaryDelay)
+		c.maintenances.AddAfter(s.Specs[i].Name, pace.SummaryDelay)
 	}
-	c.recordDelays(node.Name, c.releaseBlockers(s), s.facts.revision)
-	if view.Waits {
+	c.recordDelays(s.Node.Name, s.ReleaseBlockers(), s.Revision)
+	if s.View.Waits {
 		c.admissions.changed()
 	}
 }
@@ -514,63 +435,6 @@ func (c *Controller) recordDelays(node string, blockers []maintenance.Hold, revi
 	}
 }
 
-// releaseBlockers returns what delays the release of the node.
-func (c *Controller) releaseBlockers(s *nodeSync) []maintenance.Hold {
-	var blockers []maintenance.Hold
-	if s.view.Drains() {
-		blockers = c.failedWithdrawals(s.node.Name, s.facts.unneeded)
-	} else {
-		blockers = c.failedWithdrawals(s.node.Name, s.facts.withdrawals())
-	}
-	if s.view.StatusBlocker != nil {
-		blockers = append(blockers, *s.view.StatusBlocker)
-	}
-	if s.view.CordonBlocker != nil && c.mustUncordon(s.node, s.view) {
-		blockers = append(blockers, *s.view.CordonBlocker)
-	}
-	if blocker := c.taintBlocker(s); blocker != nil {
-		blockers = append(blockers, *blocker)
-	}
-	return blockers
-}
-
-// failedWithdrawals returns a blocker for each pod whose eviction is still requested because the
-// withdrawal fails.
-func (c *Controller) failedWithdrawals(node string, pods []*v1.Pod) []maintenance.Hold {
-	var blockers []maintenance.Hold
-	for _, pod := range pods {
-		if failed, ok := c.failures.Get(node, write.Withdrawal.Of(pod.UID)); ok && failed.Blocks() {
-			blockers = append(blockers, maintenance.FailedRequest(pod, failed.Message, failed.Since))
-		}
-	}
-	return blockers
-}
-
-// wantedWrites returns the writes for the node that are still wanted. The failures of others do
-// not matter any more.
-func (c *Controller) wantedWrites(s *nodeSync) sets.Set[write.Key] {
-	var wanted sets.Set[write.Key]
-	switch uid := s.node.UID; {
-	case c.mustUncordon(s.node, s.view):
-		wanted = sets.New(write.Uncordon.Of(uid))
-	case s.view.Claimed() && !s.node.Spec.Unschedulable:
-		wanted = sets.New(write.Status.Of(uid), write.Cordon.Of(uid))
-	default:
-		wanted = sets.New(write.Status.Of(uid))
-	}
-	if neededTaint(s) {
-		wanted.Insert(write.Taint.Of(s.node.UID))
-	}
-	if s.view.Waits {
-		wanted.Insert(write.Admission.Of(s.node.UID))
-	}
-	if s.view.Drains() {
-		return wanted.Union(write.KeysOf(write.Request, s.facts.requests(s.view.Targets))).
-			Union(write.KeysOf(write.Escalation, s.facts.acts(s.node, s.specs))).Union(write.KeysOf(write.Withdrawal, s.facts.unneeded))
-	}
-	return wanted.Union(write.KeysOf(write.Withdrawal, s.facts.withdrawals()))
-}
-
 // setWrites makes these writes, of which there is at most one for a pod, the ones that wait for the
 // node. One that has failed is left out until its next attempt is due, and delays no other.
 func (c *Controller) setWrites(node string, writes []requests.Write) {
@@ -588,13 +452,4 @@ func (c *Controller) setWrites(node string, writes []requests.Write) {
 		}
 	}
 	c.requests.Set(node, c.flowOf(node), due)
-}
-
-// writesFor returns the requests or withdrawals for these pods of a node.
-func writesFor(node string, pods []*v1.Pod, withdraw bool) []requests.Write {
-	var writes []requests.Write
-	for _, pod := range pods {
-		writes = append(writes, requests.Write{Namespace: pod.Namespace, Pod: pod.Name, Node: node, UID: pod.UID, Withdraw: withdraw})
-	}
-	return writes
 }

@@ -23,6 +23,7 @@ import (
 	v1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/component-helpers/node/maintenance"
+	"k8s.io/kubernetes/pkg/controller/nodemaintenance/decision"
 	"k8s.io/kubernetes/pkg/controller/nodemaintenance/pace"
 	"k8s.io/kubernetes/pkg/controller/nodemaintenance/progress"
 	"k8s.io/kubernetes/pkg/controller/nodemaintenance/requests"
@@ -67,7 +68,7 @@ func (c *Controller) nextWrite(w requests.Write) func(context.Context) error {
 		return nil
 	}
 	specs, _ := c.progress.Selecting(node)
-	draining := drainingNames(specs)
+	draining := decision.DrainingNames(specs)
 	c.requests.Decided(w, draining)
 	verdict, err := c.verdictOn(pod, specs)
 	if err != nil {
@@ -75,18 +76,18 @@ func (c *Controller) nextWrite(w requests.Write) func(context.Context) error {
 	}
 	facts := c.readPod(pod, verdict, nil, c.clock.Now())
 	switch {
-	case w.Withdraw && (len(draining) == 0 || !verdict.Wanted) && facts.needsWithdrawal():
+	case w.Withdraw && (len(draining) == 0 || !verdict.Wanted) && facts.NeedsWithdrawal():
 		return func(ctx context.Context) error {
 			if node != nil {
 				if err := c.confirmRelease(ctx, node, specs); err != nil {
 					return err
 				}
 			}
-			return c.writer.Withdraw(ctx, pod, facts.request)
+			return c.writer.Withdraw(ctx, pod, facts.Request)
 		}
 	case w.Act != "" && len(verdict.KeptBy) == 0:
 		return c.act(w, &facts, node, specs)
-	case !w.Withdraw && w.Act == "" && len(draining) > 0 && verdict.Action == coordinationv1alpha1.NodeMaintenancePodDrain && !c.isCordonRefused(node) && facts.needsRequest(progress.StoredTargets(node)):
+	case !w.Withdraw && w.Act == "" && len(draining) > 0 && verdict.Action == coordinationv1alpha1.NodeMaintenancePodDrain && !c.isCordonRefused(node) && facts.NeedsRequest(progress.StoredTargets(node)):
 		return func(ctx context.Context) error {
 			if c.contests.Count(w.Node, w.UID, c.clock.Now()) > 0 {
 				c.contests.Withdrawn(w.Node, w.UID, c.withdrawnBy(pod))
@@ -107,17 +108,6 @@ func (c *Controller) withdrawnBy(pod *v1.Pod) string {
 		return "" // The only error of a lister of a cache is NotFound.
 	}
 	return request.Annotations[coordinationv1alpha1.EvictionWithdrawnByAnnotation]
-}
-
-// drainingNames names the maintenances that drain a node.
-func drainingNames(specs []progress.Spec) []string {
-	names := []string{}
-	for i := range specs {
-		if specs[i].Drains() {
-			names = append(names, specs[i].Name)
-		}
-	}
-	return names
 }
 
 // recordOutcome records whether a write has succeeded. One that has failed is retried later.

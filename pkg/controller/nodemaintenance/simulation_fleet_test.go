@@ -28,6 +28,7 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 	clienttesting "k8s.io/client-go/testing"
 	"k8s.io/component-helpers/node/maintenance"
+	"k8s.io/kubernetes/pkg/controller/nodemaintenance/decision"
 	"k8s.io/kubernetes/pkg/controller/nodemaintenance/progress"
 	"k8s.io/utils/ptr"
 )
@@ -48,7 +49,7 @@ func (s *simulation) happenInFleet() {
 	case 6:
 		s.changeNode(setReady(s.random.IntN(2) == 0))
 	case 7:
-		s.clock.Step(rebootSettled / 2)
+		s.clock.Step(decision.RebootSettled / 2)
 	case 8:
 		// The maintenance may be seen before the budget.
 		s.createRandomLimit()

@@ -34,6 +34,7 @@ import (
 	"k8s.io/apimachinery/pkg/util/sets"
 	clienttesting "k8s.io/client-go/testing"
 	"k8s.io/component-helpers/node/maintenance"
+	"k8s.io/kubernetes/pkg/controller/nodemaintenance/decision"
 	"k8s.io/kubernetes/pkg/controller/nodemaintenance/pace"
 	"k8s.io/kubernetes/pkg/controller/nodemaintenance/progress"
 	"k8s.io/kubernetes/pkg/controller/nodemaintenance/status"
@@ -314,7 +315,7 @@ func (s *partsSimulation) lacksNotice(pod *v1.Pod, node *v1.Node, specs []progre
 	for i := range specs {
 		if specs[i].Drains() {
 			after, _ := specs[i].Escalation.After(pod, possible[:at+1], func() (labels.Set, bool) { return s.namespaceLabels(pod.Namespace) })
-			notice = max(notice, min(after, escalationGrace))
+			notice = max(notice, min(after, decision.EscalationGrace))
 		}
 	}
 	return s.clock.Since(since) < notice-maxCorrection

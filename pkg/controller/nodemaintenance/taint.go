@@ -18,85 +18,50 @@ package nodemaintenance
 
 import (
 	"context"
-	"slices"
-	"time"
 
 	v1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
-	"k8s.io/component-helpers/node/maintenance"
 	"k8s.io/klog/v2"
 	"k8s.io/kubernetes/pkg/controller/nodemaintenance/pace"
-	"k8s.io/kubernetes/pkg/controller/nodemaintenance/status"
 	"k8s.io/kubernetes/pkg/controller/nodemaintenance/write"
-	"k8s.io/utils/ptr"
 )
-
-// wantsTaint reports whether the node should get no new pods because it comes next. One that is
-// claimed gets none anyway.
-func wantsTaint(view *status.View) bool {
-	return view.Waits && !view.Claimed() && !view.KeepsCordon
-}
-
-// neededTaint reports whether the taint has to be added, removed, or corrected.
-func neededTaint(s *nodeSync) bool {
-	if !wantsTaint(s.view) {
-		return write.HasTaint(s.node)
-	}
-	return !slices.ContainsFunc(s.node.Spec.Taints, func(t v1.Taint) bool {
-		return write.IsPlannedTaint(t) && t.Effect == v1.TaintEffectPreferNoSchedule && t.Value == ""
-	})
-}
 
 // queueTaint queues the node if its taint has to be written now. What follows does not wait for it.
 func (c *Controller) queueTaint(s *nodeSync) bool {
-	if wantsTaint(s.view) {
-		c.pacer.Forget(pace.RevertedUntaint, s.node.Name)
+	if s.WantsTaint() {
+		c.pacer.Forget(pace.RevertedUntaint, s.Node.Name)
 	} else {
-		c.pacer.Forget(pace.RevertedTaint, s.node.Name)
+		c.pacer.Forget(pace.RevertedTaint, s.Node.Name)
 	}
-	if !neededTaint(s) {
+	if !s.NeedsTaint() {
 		return true
 	}
-	if wait := c.taintWait(s); wait > 0 {
-		c.nodes.AddAfter(s.node.Name, wait)
+	if wait := s.TaintWait(); wait > 0 {
+		c.nodes.AddAfter(s.Node.Name, wait)
 	} else {
-		c.writes.Add(s.node.Name)
+		c.writes.Add(s.Node.Name)
 	}
 	return true
 }
 
-// taintWait returns the delay before the next attempt to write the taint. If another client keeps removing,
-// changing or adding it, it has the pace of contested cordons.
-func (c *Controller) taintWait(s *nodeSync) time.Duration {
-	return max(c.failures.Wait(s.node.Name, write.Taint.Of(s.node.UID), s.now), c.pacer.AfterRevert(revertedTaint(s), s.node.Name, s.now))
-}
-
-// revertedTaint is what others do if the taint is not as it has to be now.
-func revertedTaint(s *nodeSync) pace.Kind {
-	if wantsTaint(s.view) {
-		return pace.RevertedTaint
-	}
-	return pace.RevertedUntaint
-}
-
 // reconcileTaint adds or removes the taint, if that is due. Nothing else waits for one that is refused.
 func (c *Controller) reconcileTaint(ctx context.Context, s *nodeSync) error {
-	if !neededTaint(s) {
+	if !s.NeedsTaint() {
 		return nil
 	}
-	if wait := c.taintWait(s); wait > 0 {
-		c.nodes.AddAfter(s.node.Name, wait)
+	if wait := s.TaintWait(); wait > 0 {
+		c.nodes.AddAfter(s.Node.Name, wait)
 		return nil
 	}
-	written, err := c.writer.SetTaint(ctx, s.node, wantsTaint(s.view))
+	written, err := c.writer.SetTaint(ctx, s.Node, s.WantsTaint())
 	if err != nil {
-		return c.taintFailed(ctx, s.node, err)
+		return c.taintFailed(ctx, s.Node, err)
 	}
-	c.failures.Succeeded(s.node.Name, write.Taint.Of(s.node.UID))
-	if c.pacer.Rewrote(revertedTaint(s), s.node.Name, c.earlierSince(s.node.Name, write.Taint, ""), s.now) {
-		c.events.TaintContested(written, wantsTaint(s.view))
+	c.failures.Succeeded(s.Node.Name, write.Taint.Of(s.Node.UID))
+	if c.pacer.Rewrote(s.RevertedTaint(), s.Node.Name, c.earlierSince(s.Node.Name, write.Taint, ""), s.Now) {
+		c.events.TaintContested(written, s.WantsTaint())
 	}
-	s.node = written
+	s.Node = written
 	c.enqueueAfterWrite(written)
 	return nil
 }
@@ -112,19 +77,5 @@ func (c *Controller) taintFailed(ctx context.Context, node *v1.Node, err error) 
 	c.events.TaintFailed(node, err)
 	// At once, to publish the blocker.
 	c.nodes.Add(node.Name)
-	return nil
-}
-
-// taintBlocker returns what keeps the taint of a node that is to be released, or nil.
-func (c *Controller) taintBlocker(s *nodeSync) *maintenance.Hold {
-	if wantsTaint(s.view) || !write.HasTaint(s.node) {
-		return nil
-	}
-	if failed, _ := c.failures.Get(s.node.Name, write.Taint.Of(s.node.UID)); failed.Blocks() {
-		return ptr.To(maintenance.FailedCordon(s.node.Name, failed.Message, failed.Since))
-	}
-	if undone, is := c.pacer.Contested(pace.RevertedUntaint, s.node.Name, true, s.now); is {
-		return ptr.To(maintenance.FailedCordon(s.node.Name, taintContested, undone.Since))
-	}
 	return nil
 }

@@ -30,6 +30,7 @@ import (
 	clienttesting "k8s.io/client-go/testing"
 	"k8s.io/client-go/tools/cache"
 	"k8s.io/component-helpers/node/maintenance"
+	"k8s.io/kubernetes/pkg/controller/nodemaintenance/decision"
 	"k8s.io/kubernetes/pkg/controller/nodemaintenance/pace"
 	"k8s.io/kubernetes/pkg/controller/nodemaintenance/progress"
 	"k8s.io/kubernetes/pkg/controller/nodemaintenance/rollout"
@@ -349,9 +350,9 @@ func TestNothingIsKeptOfANodeThatIsGone(t *testing.T) {
 	f.pacer.Rewrote(pace.RevertedConditions, "n", time.Time{}, f.clock.Now())
 	f.pacer.Rewrote(pace.RevertedSelection, "n", time.Time{}, f.clock.Now())
 	f.pacer.Rewrote(pace.RevertedStatus, "n", time.Time{}, f.clock.Now())
-	f.ownConditions.Store("n", writtenConditions{uid: f.node("n").UID})
+	f.ownConditions.Store("n", &decision.WrittenConditions{UID: f.node("n").UID})
 	f.pacer.Wrote(pace.NodeStatus, "n", f.clock.Now())
-	f.ownCordons.Store("n", ownCordon{f.node("n").UID, true})
+	f.ownCordons.Store("n", decision.OwnCordon{f.node("n").UID, true})
 	f.holdUps.nodes["n"] = &nodeHoldUps{uid: f.node("n").UID}
 	want := []string{"boots", "claim times", "conditions", "contests", "failures", "hold-ups", "live drains", "node status", "own cordons", "own statuses", "progress", "returns", "reverted conditions", "reverted cordon", "reverted selection", "reverted status", "reverted taint", "reverted untaint", "unrecorded"}
 	if diff := cmp.Diff(want, f.memoryOf("n")); diff != "" {

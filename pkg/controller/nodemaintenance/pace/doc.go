@@ -28,4 +28,5 @@ limitations under the License.
 //
 //	intervals.go  the times between writes, and between attempts
 //	pacer.go      what was written when, and how long the next write waits
+//	reverts.go    what others keep reverting on a node: what a decision is based on
 package pace

@@ -135,11 +135,7 @@ type rewrites struct {
 func (p *Pacer) AfterRevert(kind Kind, name string, now time.Time) time.Duration {
 	p.lock.Lock()
 	defer p.lock.Unlock()
-	times := p.recent(key{kind, name}, now)
-	if len(times) < RevertLimit {
-		return 0
-	}
-	return Within(times[len(times)-1].Add(RevertPause).Sub(now), RevertPause)
+	return rewrites{times: p.recent(key{kind, name}, now)}.wait(now)
 }
 
 // Rewrote records that it was written again, and reports whether the limit is reached. earlier is since when a
@@ -169,24 +165,6 @@ func (p *Pacer) recent(k key, now time.Time) []time.Time {
 		delete(p.reverted, k)
 	}
 	return found.times
-}
-
-// Contest is that other clients keep reverting what is written: since when, and when they have stopped if nothing is written
-// again before.
-type Contest struct{ Since, Over time.Time }
-
-// Contested returns that others keep reverting what is written, if the limit is reached. reverted is whether it is reverted
-// now: if it is not, they may have stopped.
-func (p *Pacer) Contested(kind Kind, name string, reverted bool, now time.Time) (found Contest, is bool) {
-	p.lock.Lock()
-	defer p.lock.Unlock()
-	k := key{kind, name}
-	times := p.recent(k, now)
-	if len(times) < RevertLimit {
-		return Contest{}, false
-	}
-	found = Contest{p.reverted[k].since, times[len(times)-1].Add(RevertPause + RevertSlack)}
-	return found, reverted || Within(found.Over.Sub(now), RevertPause+RevertSlack) > 0
 }
 
 // Forget forgets one kind of an object.

@@ -126,11 +126,20 @@ func (f *Failures) Get(node string, write Key) (Failure, bool) {
 
 // Wait returns the delay before the next attempt.
 func (f *Failures) Wait(node string, write Key, now time.Time) time.Duration {
-	found, ok := f.Get(node, write)
-	if !ok {
-		return 0
-	}
-	return pace.Within(max(found.retryAt.Sub(now), 0), pace.MaxRetry)
+	found, _ := f.Get(node, write)
+	return found.Wait(now)
+}
+
+// Wait returns the delay before the next attempt; 0 for a write that has not failed.
+func (f Failure) Wait(now time.Time) time.Duration {
+	return pace.Within(max(f.retryAt.Sub(now), 0), pace.MaxRetry)
+}
+
+// Of returns the failed writes for a node, as they are now.
+func (f *Failures) Of(node string) map[Key]Failure {
+	f.lock.Lock()
+	defer f.lock.Unlock()
+	return maps.Clone(f.nodes[node])
 }
 
 // Failed records that a write has failed, and reports whether it is a blocker from now on. earlier is since when a
