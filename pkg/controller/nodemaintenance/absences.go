@@ -23,6 +23,7 @@ import (
 
 	coordinationv1alpha1 "k8s.io/api/coordination/v1alpha1"
 	v1 "k8s.io/api/core/v1"
+	corelisters "k8s.io/client-go/listers/core/v1"
 	"k8s.io/client-go/tools/evictionrequest"
 	"k8s.io/component-helpers/coordination/evictioninterceptor"
 	"k8s.io/component-helpers/node/maintenance"
@@ -102,21 +103,21 @@ const foreignAbsent = "their DaemonSets are of other API groups than apps, and t
 
 // whyUnstopped returns why the controller of the pod takes no part in maintenances; empty for pods of which it
 // does, and for pods that are evicted.
-func (c *Controller) whyUnstopped(pod *v1.Pod) string {
+func (a *Absences) whyUnstopped(pod *v1.Pod, nodes corelisters.NodeLister) string {
 	switch maintenance.PodTypeOf(pod) {
 	case v1.PodTypeDaemonSet:
 		if !evictionrequest.HasDaemonSetController(pod) {
 			return whyForeign(pod)
 		}
-		absence, absent := c.absences.Get(coordinationv1alpha1.EvictionInterceptorDaemonSet)
+		absence, absent := a.Get(coordinationv1alpha1.EvictionInterceptorDaemonSet)
 		if absent && !(absence.MaybeElsewhere && namesInterceptor(pod, coordinationv1alpha1.EvictionInterceptorDaemonSet)) {
 			return absence.Why
 		}
 	case v1.PodTypeStatic:
-		if absence, absent := c.absences.Get(coordinationv1alpha1.EvictionInterceptorKubelet); absent {
+		if absence, absent := a.Get(coordinationv1alpha1.EvictionInterceptorKubelet); absent {
 			return absence.Why
 		}
-		if node, err := c.nodeLister.Get(pod.Spec.NodeName); err == nil && !maintenance.StopsStaticPods(node) {
+		if node, err := nodes.Get(pod.Spec.NodeName); err == nil && !maintenance.StopsStaticPods(node) {
 			return status.KubeletAbsent
 		}
 	}

@@ -34,7 +34,6 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/apimachinery/pkg/util/sets"
 	"k8s.io/client-go/tools/cache"
-	"k8s.io/client-go/util/workqueue"
 	"k8s.io/component-helpers/node/maintenance"
 	"k8s.io/klog/v2"
 	"k8s.io/kubernetes/pkg/controller/nodemaintenance/metrics"
@@ -43,35 +42,7 @@ import (
 	"k8s.io/kubernetes/pkg/controller/nodemaintenance/rollout"
 	"k8s.io/kubernetes/pkg/controller/nodemaintenance/status"
 	"k8s.io/kubernetes/pkg/controller/nodemaintenance/write"
-	"k8s.io/utils/clock"
 )
-
-const (
-	// admissionsKey is the only key in the queue of admissions: they are decided in one place.
-	admissionsKey = "admissions"
-
-	// admissionDelay is the time in which changes are collected before admissions are decided: when
-	// thousands of nodes change, one decision is about all of them.
-	admissionDelay = 50 * time.Millisecond
-
-	// admissionTimeout is how long an admission of a node may take: more than a webhook has by default.
-	admissionTimeout = 15 * time.Second
-)
-
-// admissions decides on admissions, by its only worker.
-type admissions struct {
-	queue    workqueue.TypedRateLimitingInterface[string]
-	admitter *rollout.Admitter
-	// version is what the cache of nodes had reached when the fleet was last brought up to date.
-	version string
-}
-
-func newAdmissions(clock clock.WithTicker) *admissions {
-	return &admissions{queue: newQueue("nodemaintenance_admissions", clock)}
-}
-
-// changed has admissions decided again.
-func (a *admissions) changed() { a.queue.AddAfter(admissionsKey, admissionDelay) }
 
 // watchFleet handles the events of what the gate NodeMaintenanceBudgets needs.
 func (c *Controller) watchFleet(logger klog.Logger) error {
@@ -105,7 +76,7 @@ func (c *Controller) watchFleet(logger klog.Logger) error {
 		"volume attachments": {attachments, cache.ResourceEventHandlerFuncs{DeleteFunc: func(obj any) {
 			deleted(logger, obj, func(obj any) {
 				if node := obj.(*storagev1.VolumeAttachment).Spec.NodeName; c.progress.IsDraining(node) {
-					c.nodes.Add(node)
+					c.nodeQueue.Add(node)
 				}
 			})
 		}}},
@@ -175,7 +146,7 @@ func (c *Controller) syncAdmissions(ctx context.Context, _ string) error {
 	waits, after, err := c.admissions.admitter.Sync(ctx, maintenances, now)
 	for name, counts := range waits {
 		if c.progress.SetWaits(name, counts) {
-			c.maintenances.AddAfter(name, pace.SummaryDelay)
+			c.maintenanceQueue.AddAfter(name, pace.SummaryDelay)
 		}
 	}
 	if slices.ContainsFunc(maintenances, func(m rollout.Maintenance) bool { return !m.SettlingUntil.IsZero() }) {
@@ -205,7 +176,7 @@ func (c *Controller) readLimits(nodes []*v1.Node, now time.Time) (budgets []*coo
 	if err != nil {
 		return nil, nil, false // The lister of a cache returns no error.
 	}
-	newestUnready := sync.OnceValue(c.newestUnready)
+	newestUnready := sync.OnceValue(func() time.Time { return newestUnready(c.podIndexer) })
 	unreleased := sync.OnceValue(func() map[types.UID]int { return c.countUnreleased(nodes) })
 	drained := sync.OnceValue(func() map[types.UID][]departedNode { return drainedNodes(nodes, all, now) })
 	for _, m := range all {
@@ -225,7 +196,7 @@ func (c *Controller) readLimits(nodes []*v1.Node, now time.Time) (budgets []*coo
 			Disabled: c.fleet == nil, Unwritable: c.writer.IsStatusSlow(m.Name, now), Unreleased: unreleased()[m.UID],
 		}
 		if len(waiting) > 0 {
-			limited.SettlingUntil = c.settlingUntil(m, drained, now, newestUnready)
+			limited.SettlingUntil = c.departed.settlingUntil(m, drained, now, newestUnready)
 		}
 		maintenances = append(maintenances, limited)
 	}
@@ -301,19 +272,7 @@ func (c *Controller) updateBudgets(ctx context.Context, budgets []*coordinationv
 type admissionStore struct{ *Controller }
 
 func (s admissionStore) ListBudgets(ctx context.Context) ([]coordinationv1alpha1.NodeMaintenanceBudget, error) {
-	if s.fleet == nil {
-		return nil, nil
-	}
-	list, err := s.writer.Client.CoordinationV1alpha1().NodeMaintenanceBudgets().List(ctx, metav1.ListOptions{})
-	switch {
-	case apierrors.IsNotFound(err):
-		// This API server does not serve them: it has another release, or its gate is off. A maintenance
-		// must not wait for that to change, and those that are known still count.
-		return nil, nil
-	case err != nil:
-		return nil, err
-	}
-	return list.Items, nil
+	return s.listBudgets(ctx)
 }
 
 func (s admissionStore) WriteBudget(ctx context.Context, changed *coordinationv1alpha1.NodeMaintenanceBudget) error {
@@ -409,5 +368,5 @@ func (s admissionStore) GetNode(ctx context.Context, name string) (*v1.Node, err
 func (c *Controller) admitted(a rollout.Admission) {
 	metrics.CountAdmission()
 	c.events.Admitted(a.Node, a.Maintenance)
-	c.nodes.AddAfter(a.Node.Name, pace.StaleInterval)
+	c.nodeQueue.AddAfter(a.Node.Name, pace.StaleInterval)
 }

@@ -33,24 +33,6 @@ import (
 	"k8s.io/kubernetes/pkg/controller/nodemaintenance/write"
 )
 
-// noteDeselected records that a claim ends because a maintenance that goes on does not select the node any more. Labels
-// that others change again and again would otherwise have the node cordoned and uncordoned as often, and evictions
-// requested and withdrawn, so that interceptors begin anew.
-func (c *Controller) noteDeselected(node *v1.Node, specs []progress.Spec, deselected []string, now time.Time) {
-	goesOn := func(name string) bool {
-		m, err := c.maintenanceLister.Get(name)
-		return err == nil && m.DeletionTimestamp == nil && m.Spec.Stage != coordinationv1alpha1.NodeMaintenanceStageIdle && m.Spec.Stage != coordinationv1alpha1.NodeMaintenanceStageComplete
-	}
-	ended := slices.DeleteFunc(slices.Clone(deselected), func(name string) bool { return !goesOn(name) })
-	stays := slices.ContainsFunc(specs, func(o progress.Spec) bool { return o.Claims() })
-	if len(ended) == 0 || stays || !maintenance.IsClaimed(node) && !c.isOwnCordon(node) {
-		return
-	}
-	if c.pacer.Rewrote(pace.RevertedSelection, node.Name, c.earlierSince(node.Name, write.Cordon, ""), now) {
-		c.events.SelectionContested(node, ended)
-	}
-}
-
 // noteUncordoned records that a node is schedulable: now, and not when it is released, because
 // withdrawals may take long.
 func (c *Controller) noteUncordoned(s *nodeSync) {
@@ -70,7 +52,7 @@ func (c *Controller) reconcileCordon(ctx context.Context, s *nodeSync) (err erro
 	case needed == nil:
 		return nil
 	case wait > 0:
-		c.nodes.AddAfter(s.Node.Name, wait)
+		c.nodeQueue.AddAfter(s.Node.Name, wait)
 		return nil
 	case needed.Kind == write.Uncordon:
 		err = c.uncordon(ctx, s, needed)
@@ -79,7 +61,7 @@ func (c *Controller) reconcileCordon(ctx context.Context, s *nodeSync) (err erro
 	}
 	c.decideAgain(s)
 	c.noteUncordoned(s)
-	c.nodes.Add(s.Node.Name)
+	c.nodeQueue.Add(s.Node.Name)
 	return err
 }
 
@@ -92,7 +74,7 @@ func (c *Controller) cordon(ctx context.Context, s *nodeSync, key *decision.Cord
 		return c.cordonFailed(ctx, node, key.Key, err)
 	}
 	s.Node = written
-	c.ownCordons.Store(node.Name, decision.OwnCordon{node.UID, true})
+	c.ownCordons.Store(node.Name, decision.OwnCordon{UID: node.UID, Unschedulable: true})
 	c.enqueueAfterWrite(node)
 	c.failures.Succeeded(node.Name, key.Key)
 	if !key.Again {
@@ -123,7 +105,7 @@ func (c *Controller) writeCordon(ctx context.Context, node *v1.Node, key *decisi
 // uncordon makes the node schedulable, unless another client has cordoned it.
 func (c *Controller) uncordon(ctx context.Context, s *nodeSync, write *decision.CordonWrite) error {
 	node := s.Node
-	if err := c.confirmRelease(ctx, node, s.Specs); err != nil {
+	if err := c.confirm.Release(ctx, node, s.Specs); err != nil {
 		return c.cordonFailed(ctx, node, write.Key, err)
 	}
 	written, manager, err := c.writer.Uncordon(ctx, node, c.cordonedBefore)
@@ -136,7 +118,7 @@ func (c *Controller) uncordon(ctx context.Context, s *nodeSync, write *decision.
 	}
 	s.Node = written
 	c.failures.Succeeded(node.Name, write.Key)
-	c.ownCordons.Store(node.Name, decision.OwnCordon{node.UID, false})
+	c.ownCordons.Store(node.Name, decision.OwnCordon{UID: node.UID, Unschedulable: false})
 	c.events.Uncordoned(node)
 	return nil
 }
@@ -174,7 +156,7 @@ func (c *Controller) mayBeCordonedSince(node *v1.Node) time.Time {
 // maintenance, and wants it to stay so.
 func (c *Controller) leaveCordoned(s *nodeSync, write *decision.CordonWrite, manager string) {
 	c.failures.Succeeded(s.Node.Name, write.Key)
-	c.ownCordons.Store(s.Node.Name, decision.OwnCordon{s.Node.UID, false})
+	c.ownCordons.Store(s.Node.Name, decision.OwnCordon{UID: s.Node.UID, Unschedulable: false})
 	c.progress.Uncordoned(s.Node.Name, s.Revision)
 	c.events.LeftCordoned(s.Node, manager)
 }
@@ -184,7 +166,7 @@ func (c *Controller) leaveCordoned(s *nodeSync, write *decision.CordonWrite, man
 // stops. The log gets the error once. What the cache does not have yet is no blocker before that has
 // gone on for a while.
 func (c *Controller) cordonFailed(ctx context.Context, node *v1.Node, key write.Key, err error) error {
-	if ctx.Err() != nil || isOutdated(err) && !write.IsUnseen(err) {
+	if ctx.Err() != nil || write.IsOutdated(err) && !write.IsUnseen(err) {
 		return err
 	}
 	if c.failures.Failed(node.Name, key, err, c.earlierSince(node.Name, key.Kind, ""), c.clock.Now()) {
@@ -193,27 +175,6 @@ func (c *Controller) cordonFailed(ctx context.Context, node *v1.Node, key write.
 	if failed, _ := c.failures.Get(node.Name, key); !write.IsUnseen(err) || failed.Blocks() {
 		c.events.CordonFailed(node, err)
 	}
-	c.nodes.AddAfter(node.Name, c.failures.Wait(node.Name, key, c.clock.Now()))
+	c.nodeQueue.AddAfter(node.Name, c.failures.Wait(node.Name, key, c.clock.Now()))
 	return nil
-}
-
-// isCordonRefused reports whether the node could not be cordoned.
-func (c *Controller) isCordonRefused(node *v1.Node) bool {
-	_, failed := c.failures.Get(node.Name, write.Cordon.Of(node.UID))
-	return failed && !node.Spec.Unschedulable
-}
-
-// isOwnCordon reports whether the node may be unschedulable because of this controller.
-func (c *Controller) isOwnCordon(node *v1.Node) bool {
-	return decision.IsOwnCordon(node, c.ownCordon(node), c.progress.IsCordoned(node.Name))
-}
-
-// ownCordon returns what was last written, or nil if the status of the node says the same already.
-func (c *Controller) ownCordon(node *v1.Node) *decision.OwnCordon {
-	found, ok := c.ownCordons.Load(node.Name)
-	if !ok || found.(decision.OwnCordon).UID != node.UID {
-		return nil
-	}
-	own := found.(decision.OwnCordon)
-	return &own
 }

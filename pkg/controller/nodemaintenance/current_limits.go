@@ -22,6 +22,8 @@ import (
 	"time"
 
 	coordinationv1alpha1 "k8s.io/api/coordination/v1alpha1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/labels"
 	utilruntime "k8s.io/apimachinery/pkg/util/runtime"
 	"k8s.io/component-helpers/node/maintenance"
@@ -81,11 +83,28 @@ func (c *Controller) hasCurrentLimits(ctx context.Context, m *coordinationv1alph
 func (c *Controller) hasStoredLimits(ctx context.Context) (bool, error) {
 	ctx, cancel := context.WithTimeout(ctx, write.ReadTimeout)
 	defer cancel()
-	stored, err := admissionStore{c}.ListBudgets(ctx)
+	stored, err := c.listBudgets(ctx)
 	if err != nil {
 		return false, fmt.Errorf("listing node maintenance budgets: %w", err)
 	}
 	return c.progress.Limits.HaveAll(stored), nil
+}
+
+// listBudgets returns the budgets that the API server has.
+func (c *Controller) listBudgets(ctx context.Context) ([]coordinationv1alpha1.NodeMaintenanceBudget, error) {
+	if c.fleet == nil {
+		return nil, nil
+	}
+	list, err := c.writer.Client.CoordinationV1alpha1().NodeMaintenanceBudgets().List(ctx, metav1.ListOptions{})
+	switch {
+	case apierrors.IsNotFound(err):
+		// This API server does not serve them: it has another release, or its gate is off. A maintenance
+		// must not wait for that to change, and those that are known still count.
+		return nil, nil
+	case err != nil:
+		return nil, err
+	}
+	return list.Items, nil
 }
 
 // isShutdown reports whether the maintenance is that of a kubelet whose node shuts down, which cannot

@@ -134,16 +134,16 @@ limitations under the License.
 // A process that was suspended goes on with old caches before it knows that it no longer leads.
 //
 //	a request         whether the maintenances still drain the node and its targets take the pod; what was
-//	                  read serves all pods of the node for a second (live_drains.go)
+//	                  read serves all pods of the node for a second (package confirm)
 //	a withdrawal, an uncordon, or the end of a claim, of targets or of an admission
 //	                  whether the cache has the maintenances that claim the node; once a second for all
-//	                  nodes (live_claims.go)
+//	                  nodes (package confirm)
 //	a cordon          whether it serves maintenances at all: their gate may have been turned off
 //	a cordon, or the beginning of a claim or of an admission
-//	                  whether the maintenances still claim the node (live_claims.go)
+//	                  whether the maintenances still claim the node (confirm/claims.go)
 //	an uncordon       which field manager has set spec.unschedulable: cordons of others stay (write/writer.go)
 //	Drained           whether the cache has the pods and nodes, because machines are switched off then
-//	                  (live_drained.go)
+//	                  (package confirm)
 //	an escalation     whether node and maintenances are as decided, and what time it is (escalation.go)
 //
 // # Changes that others revert
@@ -218,24 +218,28 @@ limitations under the License.
 //
 // # Reading order
 //
-//	nodemaintenance_controller.go  the type, its constructors and Run
+//	nodemaintenance_controller.go  the type, and its configuration
+//	start.go                       its constructor and Run
 //	event_handlers.go              which event enqueues which node or maintenance
+//	queues.go                      the queues
 //	node_sync.go                   one node: its phases, in order, and the writes to it
-//	node_facts.go                  what the caches say about it and its pods
+//	node_decide.go                 from its facts to a decision, and what is recorded of that
+//	node_facts.go                  what the caches and the memories say about it and its pods
 //	decision/                      what is decided; pure functions
-//	node_admission.go              since when it is Ready in another boot, and which API server records admissions
 //	cordon.go, taint.go            the writes of its cordon and its taint
+//	node_status.go                 the writes of its status
 //	node_memories.go               what this process remembers of it
+//	reboots.go                     since when it is Ready in another boot
+//	policies.go, absences.go       what decides which pods stay: their namespaces, and who stops them
 //	request_sync.go                one pod: request its eviction, or withdraw
-//	live_claims.go                 whether the API server agrees that the node is released
-//	live_drains.go                 whether the API server agrees that it is to leave
-//	live_drained.go                whether the API server agrees that all have left
 //	requests/                      which of these writes is next, and when to ask again for pods whose
 //	                               requests others withdraw
 //	returns/                       the same for pods that come back
+//	escalation.go                  what is done to pods for which the drain of a node stops waiting
+//	escalation_holdups.go          which maintenances hold that up, and notice when they have ended
+//	confirm/                       whether the API server agrees with what follows from the caches
 //	maintenance_sync.go            one maintenance: finalizer, stage, status
 //	status/                        what the statuses of maintenances and nodes say; pure functions
-//	policies.go, absences.go       what decides which pods stay: their namespaces, and who stops them
 //	progress/                      how far it is, and which pods of a node may leave
 //	current_limits.go              whether the cache has all budgets that keep it from beginning with nodes
 //	admissions.go, rollout/        with which nodes those begin next that may have to wait
@@ -243,8 +247,6 @@ limitations under the License.
 //	write/                         all writes, which of them have failed, and events
 //	pace/                          the minimum time between writes, and the pace of what others revert
 //	resume.go                      what a process takes over that another one has found about writes that fail
-//	escalation.go                  what is done then to pods for which the drain of a node stops waiting
-//	escalation_holdups.go          which maintenances hold that up, and notice when they have ended
 //	metrics/                       metrics
 //
 // k8s.io/component-helpers/node/maintenance has what the controller shares with others: the standard plan, which

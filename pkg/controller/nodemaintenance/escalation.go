@@ -96,15 +96,6 @@ func (c *Controller) confirmAct(ctx context.Context, act v1.MaintenanceEscalatio
 	return nil
 }
 
-// reportHeldUp emits an event for each maintenance whose escalation others hold up on a node.
-func (c *Controller) reportHeldUp(node *v1.Node, held *decision.HeldUp) {
-	for _, o := range held.Come {
-		if m, err := c.maintenanceLister.Get(o.Name); err == nil && m.UID == o.UID {
-			c.events.HeldUp(m, node, held.Action, decision.NamesOf(held.Holders))
-		}
-	}
-}
-
 // reportAct emits an event for each maintenance on whose behalf a pod of the node was acted on. Those of a node
 // and an action become one series.
 func (c *Controller) reportAct(node *v1.Node, specs []progress.Spec, action v1.MaintenanceEscalation) {

@@ -390,7 +390,7 @@ func TestEscalationConfirmsTheTime(t *testing.T) {
 	f.run(time.Minute)
 	local := f.Controller.clock.WithTicker.(*skewedClock)
 	local.ahead = 2 * time.Hour
-	f.nodes.Add("n")
+	f.nodeQueue.Add("n")
 	f.run(58 * time.Minute)
 	f.expectActs("too early", pod)
 	f.run(2 * time.Minute)
@@ -412,7 +412,7 @@ func TestEscalationConfirmsTheTimeOfDeletions(t *testing.T) {
 		return false, nil, nil
 	})
 	local.ahead = 2 * time.Hour
-	f.nodes.Add("n")
+	f.nodeQueue.Add("n")
 	f.run(57 * time.Minute)
 	f.expectActs("too early", pod)
 	f.run(2 * time.Minute)

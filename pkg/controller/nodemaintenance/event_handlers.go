@@ -30,6 +30,7 @@ import (
 	"k8s.io/client-go/tools/evictionrequest"
 	"k8s.io/component-helpers/node/maintenance"
 	"k8s.io/klog/v2"
+	podutil "k8s.io/kubernetes/pkg/api/v1/pod"
 	"k8s.io/kubernetes/pkg/controller/nodemaintenance/requests"
 	"k8s.io/kubernetes/pkg/controller/nodemaintenance/status"
 	"k8s.io/kubernetes/pkg/controller/nodemaintenance/write"
@@ -95,22 +96,10 @@ func deleted(logger klog.Logger, obj any, enqueue func(any)) {
 }
 
 func (c *Controller) enqueueMaintenance(obj any) {
-	c.maintenances.Add(obj.(*coordinationv1alpha1.NodeMaintenance).Name)
+	c.maintenanceQueue.Add(obj.(*coordinationv1alpha1.NodeMaintenance).Name)
 }
 
-func (c *Controller) enqueueMaintenances(names []string) {
-	for _, name := range names {
-		c.maintenances.Add(name)
-	}
-}
-
-func (c *Controller) enqueueNode(obj any) { c.nodes.Add(obj.(*v1.Node).Name) }
-
-func (c *Controller) enqueueNodes(names []string) {
-	for _, name := range names {
-		c.nodes.Add(name)
-	}
-}
+func (c *Controller) enqueueNode(obj any) { c.nodeQueue.Add(obj.(*v1.Node).Name) }
 
 // nodeNeedsSync reports whether a change of a node may change its maintenance. Heartbeats of the
 // kubelet do not.
@@ -122,7 +111,7 @@ func nodeNeedsSync(old, node *v1.Node) bool {
 // reads all pods.
 func (c *Controller) enqueueNodeOfPod(obj any) {
 	if node := obj.(*v1.Pod).Spec.NodeName; node != "" && c.progress.IsDraining(node) {
-		c.nodes.Add(node)
+		c.nodeQueue.Add(node)
 	}
 }
 
@@ -134,7 +123,7 @@ func podNeedsSync(old, pod *v1.Pod) bool {
 		maintenance.PodTypeOf(old) != maintenance.PodTypeOf(pod) ||
 		!apiequality.Semantic.DeepEqual(old.DeletionTimestamp, pod.DeletionTimestamp) ||
 		// A node is given back when these are ready.
-		maintenance.PodTypeOf(pod) == v1.PodTypeDaemonSet && isPodReady(old) != isPodReady(pod) ||
+		maintenance.PodTypeOf(pod) == v1.PodTypeDaemonSet && podutil.IsPodReady(old) != podutil.IsPodReady(pod) ||
 		// An interceptor that registers can stop a pod that stays.
 		maintenance.PodTypeOf(pod) == v1.PodTypeDaemonSet && !maps.Equal(old.Annotations, pod.Annotations) && whyForeign(old) != whyForeign(pod) ||
 		// A blocker names them.
@@ -161,6 +150,6 @@ func (c *Controller) enqueueNodeOfRequest(obj any) {
 		return
 	}
 	if c.progress.IsDraining(pod.Spec.NodeName) || requests.IsRequested(request) && !evictionrequest.IsFinished(request.Status.Conditions) {
-		c.nodes.Add(pod.Spec.NodeName)
+		c.nodeQueue.Add(pod.Spec.NodeName)
 	}
 }

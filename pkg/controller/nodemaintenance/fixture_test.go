@@ -171,7 +171,7 @@ func (f *fixture) restart() {
 	c.events = write.NewEvents(f, c.clock)
 	// The real queues run in the background.
 	for queue, recorded := range map[*workqueue.TypedRateLimitingInterface[string]]**recordedQueue{
-		&c.nodes: &f.nodeQueue, &c.maintenances: &f.maintenanceQueue, &c.writes: &f.writeQueue, &c.refreshes: &f.refreshQueue,
+		&c.nodeQueue: &f.nodeQueue, &c.maintenanceQueue: &f.maintenanceQueue, &c.writeQueue: &f.writeQueue, &c.refreshQueue: &f.refreshQueue,
 		&c.admissions.queue: &f.admissionQueue,
 	} {
 		(*queue).ShutDown()
@@ -441,8 +441,8 @@ type heldWrite struct {
 	// causes are the maintenances that want the write, and nodeUID is the UID of their node.
 	causes  []types.UID
 	nodeUID types.UID
-	// confirmed is what the API server has said of the node before the write hung; nil if it does not hang.
-	confirmed *liveDrain
+	// confirmed records what the API server has said of the node before the write hung; nil if it does not hang.
+	confirmed func()
 }
 
 // beginRequest starts the next write, if a worker is free, and reports whether it did.
@@ -461,7 +461,7 @@ func (f *fixture) beginRequest() bool {
 			}
 		}
 		if f.hung.Has(w.Namespace) {
-			held.confirmed = &liveDrain{of: drainOf(node, specs), targets: progress.StoredTargets(node)}
+			held.confirmed = func() { f.confirm.Assume(node, specs, progress.StoredTargets(node), f.clock.Now()) }
 		}
 	}
 	f.running = append(f.running, held)
@@ -485,8 +485,7 @@ func (f *fixture) endRequest(i int, how outcome) {
 		err := error(context.DeadlineExceeded)
 		if how != timedOut {
 			if w.confirmed != nil {
-				w.confirmed.at = f.clock.Now()
-				f.liveDrains.nodes[w.Node] = w.confirmed
+				w.confirmed()
 			}
 			if how == late {
 				// The controller must not know of a write without a response.

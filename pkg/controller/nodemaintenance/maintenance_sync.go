@@ -24,11 +24,9 @@ import (
 	"time"
 
 	coordinationv1alpha1 "k8s.io/api/coordination/v1alpha1"
-	v1 "k8s.io/api/core/v1"
 	apiequality "k8s.io/apimachinery/pkg/api/equality"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/api/meta"
-	"k8s.io/apimachinery/pkg/labels"
 	"k8s.io/kubernetes/pkg/controller/nodemaintenance/metrics"
 	"k8s.io/kubernetes/pkg/controller/nodemaintenance/pace"
 	"k8s.io/kubernetes/pkg/controller/nodemaintenance/progress"
@@ -40,7 +38,7 @@ import (
 // nothing to nodes: see syncNode.
 func (c *Controller) syncMaintenance(ctx context.Context, name string) error {
 	if !c.writer.IsCurrentMaintenance(name) {
-		c.maintenances.AddAfter(name, c.pacer.AfterStale(pace.MaintenanceCache, name))
+		c.maintenanceQueue.AddAfter(name, c.pacer.AfterStale(pace.MaintenanceCache, name))
 		return nil
 	}
 	c.pacer.Current(pace.MaintenanceCache, name)
@@ -78,7 +76,7 @@ func (c *Controller) syncMaintenance(ctx context.Context, name string) error {
 		c.enqueueNodes(c.progress.FinalizerFailed(name))
 		return err
 	} else if !current {
-		c.maintenances.AddAfter(name, c.pacer.AfterStale(pace.BudgetCache, name))
+		c.maintenanceQueue.AddAfter(name, c.pacer.AfterStale(pace.BudgetCache, name))
 		return nil
 	}
 	c.pacer.Current(pace.BudgetCache, name)
@@ -98,7 +96,7 @@ func (c *Controller) pacedStep(m *coordinationv1alpha1.NodeMaintenance) step {
 		return next
 	}
 	if wait := c.pacer.AfterRevert(pace.RevertedFinalizer, m.Name, c.clock.Now()); wait > 0 {
-		c.maintenances.AddAfter(m.Name, wait)
+		c.maintenanceQueue.AddAfter(m.Name, wait)
 		return stepObserve
 	}
 	return next
@@ -198,15 +196,6 @@ func (c *Controller) observe(m *coordinationv1alpha1.NodeMaintenance) error {
 	return nil
 }
 
-// listNodes returns all nodes of the cluster.
-func (c *Controller) listNodes() []*v1.Node {
-	nodes, err := c.nodeLister.List(labels.Everything())
-	if err != nil {
-		return nil // The lister of a cache returns no error.
-	}
-	return nodes
-}
-
 // syncStatus writes the status if it has changed, at most once per pace.StatusInterval, and ends a
 // maintenance whose status says that it has released its nodes. While nodes wait, each admission writes
 // the status as well: see WriteMaintenance.
@@ -221,7 +210,7 @@ func (c *Controller) syncStatus(ctx context.Context, m *coordinationv1alpha1.Nod
 	}
 	if wait > 0 && m.Spec.Stage == coordinationv1alpha1.NodeMaintenanceStageDrain {
 		// Every pod that leaves enqueues the maintenance, and the sums of a drain cost most.
-		c.maintenances.AddAfter(m.Name, wait)
+		c.maintenanceQueue.AddAfter(m.Name, wait)
 		return nil
 	}
 	sums, waiting, known := c.progress.Summarize(m.Name)
@@ -230,12 +219,12 @@ func (c *Controller) syncStatus(ctx context.Context, m *coordinationv1alpha1.Nod
 	}
 	c.enqueueNodes(waiting)
 	if sums.Resumes > 0 {
-		c.maintenances.AddAfter(m.Name, sums.Resumes)
+		c.maintenanceQueue.AddAfter(m.Name, sums.Resumes)
 	}
 	sums.Requesting = sums.Released && c.requests.IsRequestingFor(m.Name)
 	desired := status.Compute(m, &sums, now)
 	if _, _, next := status.Overdue(&sums, desired, now); next > 0 {
-		c.maintenances.AddAfter(m.Name, next)
+		c.maintenanceQueue.AddAfter(m.Name, next)
 	}
 	if status.HasCompleted(desired) && !status.HasCompleted(&m.Status) {
 		wait = 0 // It is the last one.
@@ -246,20 +235,20 @@ func (c *Controller) syncStatus(ctx context.Context, m *coordinationv1alpha1.Nod
 	case unchanged:
 		return nil
 	case wait > 0:
-		c.maintenances.AddAfter(m.Name, wait)
+		c.maintenanceQueue.AddAfter(m.Name, wait)
 		return nil
 	}
 	if status.IsDrained(desired) && !status.IsDrained(&m.Status) {
-		if err := c.confirmDrained(ctx, m); write.IsUnseen(err) {
+		if err := c.confirm.Drained(ctx, m); write.IsUnseen(err) {
 			c.pacer.Wrote(pace.MaintenanceStatus, m.Name, now) // Nothing is written, but what it asks has the pace of writes.
-			c.maintenances.AddAfter(m.Name, pace.FirstRetry)
+			c.maintenanceQueue.AddAfter(m.Name, pace.FirstRetry)
 			return nil
 		} else if err != nil {
 			return err
 		}
 	}
 	if !c.writer.BeginStatus(m, c.maintenanceLister) {
-		c.maintenances.AddAfter(m.Name, pace.StaleInterval)
+		c.maintenanceQueue.AddAfter(m.Name, pace.StaleInterval)
 		return nil
 	}
 	defer c.writer.EndStatus(m.Name)
@@ -283,7 +272,7 @@ func (c *Controller) wroteStatus(m *coordinationv1alpha1.NodeMaintenance, status
 // are being written because of the maintenance, also on nodes that it does not select any more.
 func (c *Controller) end(ctx context.Context, m *coordinationv1alpha1.NodeMaintenance) error {
 	if c.requests.IsRequestingFor(m.Name) {
-		c.maintenances.AddAfter(m.Name, pace.SummaryDelay)
+		c.maintenanceQueue.AddAfter(m.Name, pace.SummaryDelay)
 		return nil
 	}
 	written, err := c.writer.RemoveFinalizer(ctx, m)

@@ -19,9 +19,11 @@ package nodemaintenance
 import (
 	"time"
 
+	appsv1 "k8s.io/api/apps/v1"
 	coordinationv1alpha1 "k8s.io/api/coordination/v1alpha1"
 	v1 "k8s.io/api/core/v1"
 	policyv1 "k8s.io/api/policy/v1"
+	"k8s.io/apimachinery/pkg/labels"
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/apimachinery/pkg/util/sets"
 	"k8s.io/client-go/tools/evictionrequest"
@@ -58,7 +60,7 @@ func (c *Controller) readFacts(name string, node *v1.Node, specs []progress.Spec
 		c.returns.See(node, leaving, now)
 	} else {
 		c.returns.Forget(name)
-		c.liveDrains.forget(name)
+		c.confirm.Forget(name)
 	}
 	if node != nil {
 		c.holdUps.see(node, specs, pods, verdicts, now)
@@ -227,11 +229,6 @@ func (c *Controller) explain(blocker *maintenance.Hold) {
 	}
 }
 
-// policies returns what says which pods stay.
-func (c *Controller) policies() decision.Policies {
-	return decision.Policies{NamespaceLabels: c.namespaceLabels, WhyUnstopped: c.whyUnstopped}
-}
-
 // escalationOf returns what the escalations of the maintenances mean for a pod; nothing while the gate NodeMaintenanceBudgets is
 // off.
 func (c *Controller) escalationOf(pod *decision.Pod, node *v1.Node, specs []progress.Spec, now time.Time) decision.PodEscalation {
@@ -243,4 +240,97 @@ func (c *Controller) escalationOf(pod *decision.Pod, node *v1.Node, specs []prog
 		Ended: func(pod types.UID) time.Time { return c.holdUps.ended(node, pod) },
 	}
 	return e.Of(pod)
+}
+
+// recordsClaims reports whether the status of a node can say which maintenances have begun with it.
+func (c *Controller) recordsClaims(node string, now time.Time) bool {
+	if c.fleet == nil {
+		return false
+	}
+	until, found := c.unrecorded.Load(node)
+	if !found {
+		return true
+	}
+	return !now.Before(until.(time.Time))
+}
+
+// remember returns what a decision about a node takes from the memories.
+func (c *Controller) remember(node *v1.Node, now time.Time) decision.Memories {
+	known := decision.Memories{
+		CompletionCordoned: c.progress.IsCordoned(node.Name),
+		Failures:           c.failures.Of(node.Name),
+		Reverts:            c.pacer.RevertsOf(node.Name, now),
+		StatusUndone:       c.writer.IsStatusUndone(node),
+		Settles:            c.returns.Settles(node.Name, now),
+		RecordsClaims:      c.recordsClaims(node.Name, now),
+	}
+	known.Own = c.ownCordon(node)
+	if found, ok := c.ownConditions.Load(node.Name); ok {
+		known.OwnConditions = found.(*decision.WrittenConditions)
+	}
+	if known.Settles > 0 {
+		known.Unsettled = c.returns.Unsettled(node.Name, now)
+	}
+	if len(maintenance.Admissions(node)) == 0 {
+		c.reboots.forget(node.Name)
+	}
+	return known
+}
+
+// nodeLookups reads what only few decisions need.
+type nodeLookups struct{ c *Controller }
+
+func (l nodeLookups) WaitingOn(names []string) []string { return l.c.progress.WaitingOn(names) }
+
+func (l nodeLookups) AttachedVolumes(node *v1.Node, staying []*v1.Pod) []string {
+	return l.c.attachedVolumes(node, staying)
+}
+
+func (l nodeLookups) DaemonSets() []*appsv1.DaemonSet {
+	if l.c.fleet == nil {
+		return nil
+	}
+	all, err := l.c.fleet.DaemonSets.Lister().List(labels.Everything())
+	if err != nil {
+		return nil // The lister of a cache returns no error.
+	}
+	return all
+}
+
+func (l nodeLookups) ReadySince(node *v1.Node, drained string, now time.Time) (since, first time.Time) {
+	return l.c.reboots.readySince(node, drained, now)
+}
+
+func (l nodeLookups) IsUnknown(a *v1.MaintenanceAdmission) bool {
+	return !l.c.progress.Knows(a.MaintenanceName, a.MaintenanceUID) && !l.c.progress.IsGone(a.MaintenanceUID)
+}
+
+// isCordonRefused reports whether the node could not be cordoned.
+func (c *Controller) isCordonRefused(node *v1.Node) bool {
+	_, failed := c.failures.Get(node.Name, write.Cordon.Of(node.UID))
+	return failed && !node.Spec.Unschedulable
+}
+
+// isOwnCordon reports whether the node may be unschedulable because of this controller.
+func (c *Controller) isOwnCordon(node *v1.Node) bool {
+	return decision.IsOwnCordon(node, c.ownCordon(node), c.progress.IsCordoned(node.Name))
+}
+
+// ownCordon returns what was last written, or nil if the status of the node says the same already.
+func (c *Controller) ownCordon(node *v1.Node) *decision.OwnCordon {
+	found, ok := c.ownCordons.Load(node.Name)
+	if !ok || found.(decision.OwnCordon).UID != node.UID {
+		return nil
+	}
+	own := found.(decision.OwnCordon)
+	return &own
+}
+
+// reportHeldUp emits an event for each maintenance whose escalation others hold up on a node.
+func (c *Controller) reportHeldUp(node *v1.Node, held *decision.HeldUp) {
+	for _, o := range held.Come {
+		if m, err := c.maintenanceLister.Get(o.Name); err == nil && m.UID == o.UID {
+			c.events.HeldUp(m, node, held.Action, decision.NamesOf(held.Holders))
+		}
+	}
 }

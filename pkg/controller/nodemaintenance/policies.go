@@ -19,7 +19,6 @@ package nodemaintenance
 import (
 	"fmt"
 	"slices"
-	"time"
 
 	coordinationv1alpha1 "k8s.io/api/coordination/v1alpha1"
 	v1 "k8s.io/api/core/v1"
@@ -30,27 +29,23 @@ import (
 	"k8s.io/component-helpers/node/maintenance"
 	"k8s.io/klog/v2"
 	"k8s.io/kubernetes/pkg/controller"
+	"k8s.io/kubernetes/pkg/controller/nodemaintenance/decision"
 	"k8s.io/kubernetes/pkg/controller/nodemaintenance/progress"
 	"k8s.io/kubernetes/pkg/controller/nodemaintenance/status"
 )
 
-const (
-	// attachmentNodeIndex finds VolumeAttachments by the name of their node.
-	attachmentNodeIndex = "nodemaintenance-node"
+// attachmentNodeIndex finds VolumeAttachments by the name of their node.
+const attachmentNodeIndex = "nodemaintenance-node"
 
-	// defaultSettleTimeout is the default of the API, for objects that were stored without it.
-	defaultSettleTimeout = 10 * time.Minute
-
-	// maxSettleTimeout is the longest that the API allows.
-	maxSettleTimeout = 24 * time.Hour
-
-	// settleInterval is how often the replacements of pods are looked at while nodes wait for them.
-	settleInterval = time.Second
-)
+// policies returns what says which pods stay.
+func (c *Controller) policies() decision.Policies {
+	return decision.Policies{NamespaceLabels: c.namespaceLabels,
+		WhyUnstopped: func(pod *v1.Pod) string { return c.absences.whyUnstopped(pod, c.nodeLister) }}
+}
 
 // verdictOn returns what happens to one pod that is left on its node.
 func (c *Controller) verdictOn(pod *v1.Pod, specs []progress.Spec) (progress.Verdict, error) {
-	if !slices.ContainsFunc(specs, func(o progress.Spec) bool { return o.Drains() && !o.Policies.IsEmpty() }) && c.whyUnstopped(pod) == "" {
+	if !slices.ContainsFunc(specs, func(o progress.Spec) bool { return o.Drains() && !o.Policies.IsEmpty() }) && c.absences.whyUnstopped(pod, c.nodeLister) == "" {
 		// The usual case, in which the other pods of the node do not matter.
 		return progress.Verdict{Action: coordinationv1alpha1.NodeMaintenancePodDrain, Wanted: progress.IsDraining(specs)}, nil
 	}

@@ -590,7 +590,7 @@ func TestSettlesSinceTheFirstAdmission(t *testing.T) {
 			drained := func() map[types.UID][]departedNode {
 				return drainedNodes(f.listNodes(), []*coordinationv1alpha1.NodeMaintenance{m}, at(250).Time)
 			}
-			until := f.settlingUntil(m, drained, at(250).Time, func() time.Time { return at(test.created).Time })
+			until := f.departed.settlingUntil(m, drained, at(250).Time, func() time.Time { return at(test.created).Time })
 			want := time.Time{}
 			if test.want {
 				want = at(230).Add(defaultSettleTimeout)
@@ -757,7 +757,7 @@ func TestNewestUnready(t *testing.T) {
 		if test.counts {
 			want = start.Add(2 * time.Second)
 		}
-		if got := f.newestUnready(); !got.Equal(want) {
+		if got := newestUnready(f.podIndexer); !got.Equal(want) {
 			t.Errorf("%s: %v, not %v", name, got, want)
 		}
 	}

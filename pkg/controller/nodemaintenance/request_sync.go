@@ -21,7 +21,6 @@ import (
 
 	coordinationv1alpha1 "k8s.io/api/coordination/v1alpha1"
 	v1 "k8s.io/api/core/v1"
-	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/component-helpers/node/maintenance"
 	"k8s.io/kubernetes/pkg/controller/nodemaintenance/decision"
 	"k8s.io/kubernetes/pkg/controller/nodemaintenance/pace"
@@ -48,7 +47,7 @@ func (c *Controller) writeRequests(ctx context.Context) {
 // endWrite enqueues the node: what follows from a write or its failure is decided in its sync.
 func (c *Controller) endWrite(w requests.Write) {
 	c.requests.Done(w)
-	c.nodes.AddAfter(w.Node, pace.StaleInterval)
+	c.nodeQueue.AddAfter(w.Node, pace.StaleInterval)
 }
 
 // nextWrite returns the write that the last sync of the node has decided on, or nil if it is not
@@ -79,7 +78,7 @@ func (c *Controller) nextWrite(w requests.Write) func(context.Context) error {
 	case w.Withdraw && (len(draining) == 0 || !verdict.Wanted) && facts.NeedsWithdrawal():
 		return func(ctx context.Context) error {
 			if node != nil {
-				if err := c.confirmRelease(ctx, node, specs); err != nil {
+				if err := c.confirm.Release(ctx, node, specs); err != nil {
 					return err
 				}
 			}
@@ -92,7 +91,7 @@ func (c *Controller) nextWrite(w requests.Write) func(context.Context) error {
 			if c.contests.Count(w.Node, w.UID, c.clock.Now()) > 0 {
 				c.contests.Withdrawn(w.Node, w.UID, c.withdrawnBy(pod))
 			}
-			if err := c.confirmDrain(ctx, pod, node, specs); err != nil {
+			if err := c.confirm.Drain(ctx, pod, node, specs); err != nil {
 				return err
 			}
 			return c.writer.Request(ctx, pod)
@@ -126,7 +125,7 @@ func (c *Controller) recordOutcome(ctx context.Context, w requests.Write, err er
 		return // The controller stops.
 	}
 	c.failures.Failed(w.Node, w.Key(), err, c.earlierSince(w.Node, w.Key().Kind, w.Namespace), c.clock.Now())
-	if failed, _ := c.failures.Get(w.Node, w.Key()); isOutdated(err) && (w.Act != "" || !failed.Blocks()) {
+	if failed, _ := c.failures.Get(w.Node, w.Key()); write.IsOutdated(err) && (w.Act != "" || !failed.Blocks()) {
 		return // The decision is old, and nobody has refused anything. If that goes on, a blocker says so.
 	}
 	pod, missing := c.podLister.Pods(w.Namespace).Get(w.Pod)
@@ -145,6 +144,3 @@ func (c *Controller) recordOutcome(ctx context.Context, w requests.Write, err er
 		c.events.WithdrawalFailed(node, pod, err)
 	}
 }
-
-// isOutdated reports whether a write has failed because an object has changed or is gone since it was decided.
-func isOutdated(err error) bool { return apierrors.IsConflict(err) || apierrors.IsNotFound(err) }

@@ -26,13 +26,14 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/client-go/tools/cache"
 	"k8s.io/component-helpers/node/maintenance"
+	podutil "k8s.io/kubernetes/pkg/api/v1/pod"
 	"k8s.io/utils/ptr"
 )
 
 // settlingUntil returns until when the maintenance waits at most for pods that replace those of its last
 // nodes, which are drained; zero if it does not. These are pods of a controller that were created since the
 // nodes were admitted. Other new pods that are not ready count as well: which one replaces which, nothing says.
-func (c *Controller) settlingUntil(m *coordinationv1alpha1.NodeMaintenance, drained func() map[types.UID][]departedNode, now time.Time, newestUnready func() time.Time) time.Time {
+func (d departedNodes) settlingUntil(m *coordinationv1alpha1.NodeMaintenance, drained func() map[types.UID][]departedNode, now time.Time, newestUnready func() time.Time) time.Time {
 	if m.Spec.Rollout == nil || m.Spec.Rollout.Settle == nil {
 		return time.Time{}
 	}
@@ -53,7 +54,7 @@ func (c *Controller) settlingUntil(m *coordinationv1alpha1.NodeMaintenance, drai
 	for _, node := range drained()[m.UID] {
 		add(node.admitted, node.end)
 	}
-	for _, node := range c.departed[m.UID] {
+	for _, node := range d[m.UID] {
 		add(node.admitted, node.end)
 	}
 	if since.IsZero() || newestUnready().Before(since) {
@@ -127,7 +128,7 @@ const (
 
 func addUnreadyIndexer(pods cache.SharedIndexInformer) error {
 	return pods.AddIndexers(cache.Indexers{unreadyIndex: func(obj any) ([]string, error) {
-		if pod, ok := obj.(*v1.Pod); ok && isReplacement(pod) && !isPodReady(pod) {
+		if pod, ok := obj.(*v1.Pod); ok && isReplacement(pod) && !podutil.IsPodReady(pod) {
 			return []string{unreadyKey}, nil
 		}
 		return nil, nil
@@ -136,9 +137,9 @@ func addUnreadyIndexer(pods cache.SharedIndexInformer) error {
 
 // newestUnready returns when the newest pod was created that replaces another, maybe, and is not ready;
 // zero if all are. One decision asks it once, for all maintenances.
-func (c *Controller) newestUnready() time.Time {
+func newestUnready(indexer cache.Indexer) time.Time {
 	var newest time.Time
-	pods, err := c.podIndexer.ByIndex(unreadyIndex, unreadyKey)
+	pods, err := indexer.ByIndex(unreadyIndex, unreadyKey)
 	if err != nil {
 		return newest // Only without the gate there is no such index.
 	}
@@ -156,3 +157,14 @@ func isReplacement(pod *v1.Pod) bool {
 	return owner != nil && owner.Kind != "Job" && maintenance.PodTypeOf(pod) == v1.PodTypeDefault &&
 		pod.DeletionTimestamp == nil && maintenance.IsLeft(pod)
 }
+
+const (
+	// defaultSettleTimeout is the default of the API, for objects that were stored without it.
+	defaultSettleTimeout = 10 * time.Minute
+
+	// maxSettleTimeout is the longest that the API allows.
+	maxSettleTimeout = 24 * time.Hour
+
+	// settleInterval is how often the replacements of pods are looked at while nodes wait for them.
+	settleInterval = time.Second
+)

@@ -37,9 +37,9 @@ func (c *Controller) queueTaint(s *nodeSync) bool {
 		return true
 	}
 	if wait := s.TaintWait(); wait > 0 {
-		c.nodes.AddAfter(s.Node.Name, wait)
+		c.nodeQueue.AddAfter(s.Node.Name, wait)
 	} else {
-		c.writes.Add(s.Node.Name)
+		c.writeQueue.Add(s.Node.Name)
 	}
 	return true
 }
@@ -50,7 +50,7 @@ func (c *Controller) reconcileTaint(ctx context.Context, s *nodeSync) error {
 		return nil
 	}
 	if wait := s.TaintWait(); wait > 0 {
-		c.nodes.AddAfter(s.Node.Name, wait)
+		c.nodeQueue.AddAfter(s.Node.Name, wait)
 		return nil
 	}
 	written, err := c.writer.SetTaint(ctx, s.Node, s.WantsTaint())
@@ -62,6 +62,7 @@ func (c *Controller) reconcileTaint(ctx context.Context, s *nodeSync) error {
 		c.events.TaintContested(written, s.WantsTaint())
 	}
 	s.Node = written
+	s.Memories = c.remember(written, s.Now)
 	c.enqueueAfterWrite(written)
 	return nil
 }
@@ -76,6 +77,6 @@ func (c *Controller) taintFailed(ctx context.Context, node *v1.Node, err error) 
 	}
 	c.events.TaintFailed(node, err)
 	// At once, to publish the blocker.
-	c.nodes.Add(node.Name)
+	c.nodeQueue.Add(node.Name)
 	return nil
 }

@@ -306,9 +306,9 @@ func (f *fixture) memoryOf(name string) []string {
 	returning, claim := f.returns.Remembers(name)
 	var found []string
 	for what, has := range map[string]bool{
-		"boots": f.boots.nodes[name] != nil, "contests": f.contests.Remembers(name), "failures": slices.Contains(f.failures.Nodes(), name),
+		"reboots": f.reboots.nodes[name] != nil, "contests": f.contests.Remembers(name), "failures": slices.Contains(f.failures.Nodes(), name),
 		"claim times": claim, "hold-ups": f.holdUps.nodes[name] != nil,
-		"live drains": f.liveDrains.nodes[name] != nil, "own cordons": ownCordon, "progress": len(f.progress.Concerning(name)) > 0,
+		"live drains": f.confirm.Remembers(name), "own cordons": ownCordon, "progress": len(f.progress.Concerning(name)) > 0,
 		"conditions":   conditions,
 		"returns":      returning,
 		"own statuses": ownStatus,
@@ -352,9 +352,9 @@ func TestNothingIsKeptOfANodeThatIsGone(t *testing.T) {
 	f.pacer.Rewrote(pace.RevertedStatus, "n", time.Time{}, f.clock.Now())
 	f.ownConditions.Store("n", &decision.WrittenConditions{UID: f.node("n").UID})
 	f.pacer.Wrote(pace.NodeStatus, "n", f.clock.Now())
-	f.ownCordons.Store("n", decision.OwnCordon{f.node("n").UID, true})
+	f.ownCordons.Store("n", decision.OwnCordon{UID: f.node("n").UID, Unschedulable: true})
 	f.holdUps.nodes["n"] = &nodeHoldUps{uid: f.node("n").UID}
-	want := []string{"boots", "claim times", "conditions", "contests", "failures", "hold-ups", "live drains", "node status", "own cordons", "own statuses", "progress", "returns", "reverted conditions", "reverted cordon", "reverted selection", "reverted status", "reverted taint", "reverted untaint", "unrecorded"}
+	want := []string{"claim times", "conditions", "contests", "failures", "hold-ups", "live drains", "node status", "own cordons", "own statuses", "progress", "reboots", "returns", "reverted conditions", "reverted cordon", "reverted selection", "reverted status", "reverted taint", "reverted untaint", "unrecorded"}
 	if diff := cmp.Diff(want, f.memoryOf("n")); diff != "" {
 		t.Errorf("memories before its end (-want, +got):\n%s", diff)
 	}
@@ -365,7 +365,7 @@ func TestNothingIsKeptOfANodeThatIsGone(t *testing.T) {
 	}
 }
 
-// What was seen of the boots of a node is forgotten with its admissions: a later maintenance begins with
+// What was seen of the reboots of a node is forgotten with its admissions: a later maintenance begins with
 // what it sees itself.
 func TestBootsAreForgottenWithTheAdmissions(t *testing.T) {
 	f := newFleet(t, "n")
@@ -375,12 +375,12 @@ func TestBootsAreForgottenWithTheAdmissions(t *testing.T) {
 	f.drainNodes()
 	f.changeNamed("n", reboot)
 	f.run(5 * time.Second)
-	if len(f.boots.nodes) != 1 {
-		t.Fatalf("no boot is known: %v", f.boots.nodes)
+	if len(f.reboots.nodes) != 1 {
+		t.Fatalf("no reboot is known: %v", f.reboots.nodes)
 	}
 	f.deleteMaintenance("m")
 	f.run(5 * time.Second)
-	if f.expectNode("released", "n", untouched); len(f.boots.nodes) > 0 {
-		t.Errorf("boots %v", f.boots.nodes)
+	if f.expectNode("released", "n", untouched); len(f.reboots.nodes) > 0 {
+		t.Errorf("reboots %v", f.reboots.nodes)
 	}
 }

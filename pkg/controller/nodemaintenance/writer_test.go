@@ -48,7 +48,7 @@ func TestConfirmationsEnd(t *testing.T) {
 		t.Fatal(err)
 	}
 	f.writer.RequestClient = client
-	if _, err := f.readDrain(t.Context(), &v1.Node{ObjectMeta: metav1.ObjectMeta{Name: "n"}}, nil); err == nil {
+	if err := f.confirm.Drain(t.Context(), &v1.Pod{}, &v1.Node{ObjectMeta: metav1.ObjectMeta{Name: "n"}}, nil); err == nil {
 		t.Error("no error")
 	}
 	if left <= 0 || left > write.RequestTimeout {

@@ -219,3 +219,6 @@ func NewUnseen(resource schema.GroupResource, name string, err error) error {
 
 // IsUnseen reports whether a write was not made because of such a conflict.
 func IsUnseen(err error) bool { return errors.As(err, new(unseen)) }
+
+// IsOutdated reports whether a write has failed because an object has changed or is gone since it was decided.
+func IsOutdated(err error) bool { return apierrors.IsConflict(err) || apierrors.IsNotFound(err) }

@@ -26,6 +26,7 @@ import (
 	"k8s.io/apimachinery/pkg/runtime"
 	clienttesting "k8s.io/client-go/testing"
 	"k8s.io/component-helpers/node/maintenance"
+	"k8s.io/kubernetes/pkg/controller/nodemaintenance/confirm"
 	"k8s.io/kubernetes/pkg/controller/nodemaintenance/status"
 	"k8s.io/kubernetes/pkg/controller/nodemaintenance/write"
 )
@@ -93,9 +94,9 @@ func TestDrainedMaintenanceIsConfirmed(t *testing.T) {
 	}{
 		"nothing has changed":                  {2, func(*fixture) {}, true},
 		"a node is uncordoned":                 {2, uncordon, false},
-		"a node is uncordoned of some":         {maxSingleReads, uncordon, false},
-		"a node is uncordoned of many":         {maxSingleReads + 1, uncordon, false},
-		"nothing has changed, and it has many": {maxSingleReads + 1, func(*fixture) {}, true},
+		"a node is uncordoned of some":         {confirm.MaxSingleReads, uncordon, false},
+		"a node is uncordoned of many":         {confirm.MaxSingleReads + 1, uncordon, false},
+		"nothing has changed, and it has many": {confirm.MaxSingleReads + 1, func(*fixture) {}, true},
 		"a node was replaced":                  {2, func(f *fixture) { remove(f); f.createNode("n1", map[string]string{"a": ""}) }, false},
 		"a node is gone":                       {2, remove, true},
 		"a node is not selected any more": {2, func(f *fixture) {
@@ -143,7 +144,7 @@ func TestDrainedMaintenanceIsConfirmed(t *testing.T) {
 			if got := status.IsDrained(&f.maintenance("m").Status); got != test.want {
 				t.Errorf("drained: %t, want %t", got, test.want)
 			}
-			if (lists > 0) != (test.nodes > maxSingleReads) || lists > 25 || (gets > 0) != (test.nodes <= maxSingleReads) || gets > 25*test.nodes {
+			if (lists > 0) != (test.nodes > confirm.MaxSingleReads) || lists > 25 || (gets > 0) != (test.nodes <= confirm.MaxSingleReads) || gets > 25*test.nodes {
 				t.Errorf("%d nodes were read, and %d times all", gets, lists)
 			}
 			f.run(20 * time.Second)
@@ -176,14 +177,14 @@ func TestReplacedNodeIsNotDrained(t *testing.T) {
 	f.createNode("n", map[string]string{"a": ""})
 	f.createMaintenance("m", stageDrain, "a", maintenance.StandardPlan()...)
 	f.deliverAll()
-	if err := f.confirmDrained(f.ctx, f.maintenance("m")); err != nil {
+	if err := f.confirm.Drained(f.ctx, f.maintenance("m")); err != nil {
 		t.Errorf("the cache has the node as it is: %v", err)
 	}
 	if err := f.client.CoreV1().Nodes().Delete(f.ctx, "n", metav1.DeleteOptions{}); err != nil {
 		t.Fatal(err)
 	}
 	f.createNode("n", map[string]string{"a": ""})
-	if err := f.confirmDrained(f.ctx, f.maintenance("m")); !write.IsUnseen(err) {
+	if err := f.confirm.Drained(f.ctx, f.maintenance("m")); !write.IsUnseen(err) {
 		t.Errorf("got error %v for another node", err)
 	}
 }

@@ -14,7 +14,7 @@ See the License for the specific language governing permissions and
 limitations under the License.
 */
 
-package nodemaintenance
+package confirm
 
 import (
 	"context"
@@ -26,6 +26,7 @@ import (
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/fields"
+	"k8s.io/apimachinery/pkg/labels"
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/client-go/tools/pager"
 	"k8s.io/component-helpers/node/maintenance"
@@ -33,16 +34,16 @@ import (
 	"k8s.io/kubernetes/pkg/controller/nodemaintenance/write"
 )
 
-// maxSingleReads is up to how many nodes are read one by one. For more, the schedulable nodes of the cluster are listed.
-const maxSingleReads = 20
+// MaxSingleReads is up to how many nodes are read one by one. For more, the schedulable nodes of the cluster are listed.
+const MaxSingleReads = 20
 
 // drainedTimeout bounds the reads of the nodes of a maintenance together. They share a rate limit with the writes of nodes,
 // and wait there behind those of other drains: with the timeout of one request, a maintenance would never be drained then.
 const drainedTimeout = 30 * time.Second
 
-// confirmEmpty returns an error if the API server has pods on the node that the cache has not. It precedes the condition
+// Empty returns an error if the API server has pods on the node that the cache has not. It precedes the condition
 // Drained of the node, for which machines are switched off: the watch of a cache may have been interrupted for minutes.
-func (c *Controller) confirmEmpty(ctx context.Context, node *v1.Node) error {
+func (c *Confirmer) Empty(ctx context.Context, node *v1.Node) error {
 	ctx, cancel := context.WithTimeout(ctx, write.ReadTimeout)
 	defer cancel()
 	selector := fields.OneTermEqualSelector("spec.nodeName", node.Name).String()
@@ -55,16 +56,16 @@ func (c *Controller) confirmEmpty(ctx context.Context, node *v1.Node) error {
 		if pod.Spec.NodeName != node.Name || !maintenance.IsLeft(pod) {
 			continue
 		}
-		if cached, err := c.podLister.Pods(pod.Namespace).Get(pod.Name); err != nil || cached.UID != pod.UID || cached.Spec.NodeName != node.Name {
+		if cached, err := c.pods.Pods(pod.Namespace).Get(pod.Name); err != nil || cached.UID != pod.UID || cached.Spec.NodeName != node.Name {
 			return write.NewUnseen(write.NodeResource, node.Name, fmt.Errorf("it has pod %s/%s, which was not known when it was found to be drained", pod.Namespace, pod.Name))
 		}
 	}
 	return nil
 }
 
-// confirmDrained returns an error if the API server has nodes of the maintenance that are schedulable, and the cache has
+// Drained returns an error if the API server has nodes of the maintenance that are schedulable, and the cache has
 // not. It precedes the condition Drained of the maintenance. What is on its nodes was confirmed before theirs.
-func (c *Controller) confirmDrained(ctx context.Context, m *coordinationv1alpha1.NodeMaintenance) error {
+func (c *Confirmer) Drained(ctx context.Context, m *coordinationv1alpha1.NodeMaintenance) error {
 	o, err := progress.NewSpec(m)
 	if err != nil {
 		return err
@@ -73,7 +74,7 @@ func (c *Controller) confirmDrained(ctx context.Context, m *coordinationv1alpha1
 		if node.Spec.Unschedulable || !o.Selector.Matches(node) {
 			return nil
 		}
-		if cached, err := c.nodeLister.Get(node.Name); err != nil || cached.UID != node.UID || cached.Spec.Unschedulable || !o.Selector.Matches(cached) {
+		if cached, err := c.nodes.Get(node.Name); err != nil || cached.UID != node.UID || cached.Spec.Unschedulable || !o.Selector.Matches(cached) {
 			return write.NewUnseen(write.MaintenanceResource, m.Name, fmt.Errorf("node %s is schedulable, which was not known when its pods were found to have left", node.Name))
 		}
 		return nil // It was given back, for example.
@@ -81,12 +82,16 @@ func (c *Controller) confirmDrained(ctx context.Context, m *coordinationv1alpha1
 	ctx, cancel := context.WithTimeout(ctx, drainedTimeout)
 	defer cancel()
 	var selected []string
-	for _, node := range c.listNodes() {
+	all, err := c.nodes.List(labels.Everything())
+	if err != nil {
+		return err // The lister of a cache returns no error.
+	}
+	for _, node := range all {
 		if o.Selector.Matches(node) {
 			selected = append(selected, node.Name)
 		}
 	}
-	if len(selected) <= maxSingleReads {
+	if len(selected) <= MaxSingleReads {
 		return c.checkNodes(ctx, selected, check)
 	}
 	nodes := pager.New(pager.SimplePageFunc(func(options metav1.ListOptions) (runtime.Object, error) {
@@ -101,7 +106,7 @@ func (c *Controller) confirmDrained(ctx context.Context, m *coordinationv1alpha1
 }
 
 // checkNodes reads nodes one by one. It returns the first error.
-func (c *Controller) checkNodes(ctx context.Context, names []string, check func(*v1.Node) error) error {
+func (c *Confirmer) checkNodes(ctx context.Context, names []string, check func(*v1.Node) error) error {
 	for _, name := range names {
 		node, err := c.writer.Client.CoreV1().Nodes().Get(ctx, name, metav1.GetOptions{})
 		if apierrors.IsNotFound(err) {

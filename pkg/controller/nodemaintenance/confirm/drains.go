@@ -14,7 +14,7 @@ See the License for the specific language governing permissions and
 limitations under the License.
 */
 
-package nodemaintenance
+package confirm
 
 import (
 	"context"
@@ -33,9 +33,9 @@ import (
 	"k8s.io/kubernetes/pkg/controller/nodemaintenance/write"
 )
 
-// liveDrainAge is how old what was read of a node may be when the eviction of one of its pods is requested. The pods of
+// LiveDrainAge is how old what was read of a node may be when the eviction of one of its pods is requested. The pods of
 // a node share what is read.
-const liveDrainAge = time.Second
+const LiveDrainAge = time.Second
 
 // liveDrains has what the API server has said of nodes whose pods are requested to leave. A process that was suspended
 // goes on with old caches, and does not know yet that it no longer leads: it would request evictions for maintenances
@@ -72,14 +72,14 @@ func (l *liveDrains) forget(node string) {
 	delete(l.nodes, node)
 }
 
-// confirmDrain returns an error unless the API server agrees that the maintenances drain the node, and that its targets
+// Drain returns an error unless the API server agrees that the maintenances drain the node, and that its targets
 // take the pod.
-func (c *Controller) confirmDrain(ctx context.Context, pod *v1.Pod, node *v1.Node, specs []progress.Spec) error {
-	known, of := c.liveDrains.get(node.Name), drainOf(node, specs)
+func (c *Confirmer) Drain(ctx context.Context, pod *v1.Pod, node *v1.Node, specs []progress.Spec) error {
+	known, of := c.drains.get(node.Name), drainOf(node, specs)
 	known.lock.Lock()
 	defer known.lock.Unlock()
 	now := c.clock.Now()
-	if known.of != of || !isCurrent(now, known.at, liveDrainAge) || known.err == nil && !known.targets.Take(pod) {
+	if known.of != of || !isCurrent(now, known.at, LiveDrainAge) || known.err == nil && !known.targets.Take(pod) {
 		known.at, known.of = now, of
 		if known.targets, known.err = c.readDrain(ctx, node, specs); known.err != nil {
 			known.at = c.clock.Now() // Others have waited for it, and do not wait for one after the other.
@@ -107,7 +107,7 @@ func drainOf(node *v1.Node, specs []progress.Spec) string {
 
 // readDrain returns the targets of the node as the API server has them, and an error unless all these maintenances are
 // there and drain.
-func (c *Controller) readDrain(ctx context.Context, node *v1.Node, specs []progress.Spec) (maintenance.Targets, error) {
+func (c *Confirmer) readDrain(ctx context.Context, node *v1.Node, specs []progress.Spec) (maintenance.Targets, error) {
 	ctx, cancel := context.WithTimeout(ctx, write.ReadTimeout)
 	defer cancel()
 	for i := range specs {

@@ -26,6 +26,7 @@ import (
 	"k8s.io/apimachinery/pkg/runtime"
 	clienttesting "k8s.io/client-go/testing"
 	"k8s.io/component-helpers/node/maintenance"
+	"k8s.io/kubernetes/pkg/controller/nodemaintenance/confirm"
 	"k8s.io/kubernetes/pkg/controller/nodemaintenance/progress"
 	"k8s.io/kubernetes/pkg/controller/nodemaintenance/write"
 )
@@ -63,7 +64,6 @@ func TestConfirmedDrain(t *testing.T) {
 	})
 	anotherNode := node.DeepCopy()
 	anotherNode.UID = "other"
-	known := f.liveDrains.get("n")
 	for _, test := range []struct {
 		name string
 		// age is how old it is; what the step before has read keeps its time if that is not set.
@@ -74,24 +74,24 @@ func TestConfirmedDrain(t *testing.T) {
 		reads  int
 		fails  bool
 	}{
-		{name: "it is old", age: liveDrainAge, reads: 1},
-		{name: "it is current", age: liveDrainAge - time.Millisecond},
+		{name: "it is old", age: confirm.LiveDrainAge, reads: 1},
+		{name: "it is current", age: confirm.LiveDrainAge - time.Millisecond},
 		{name: "the clock was set back", age: -time.Millisecond, reads: 1},
-		{name: "the targets did not take the pod yet", change: func() { known.targets = maintenance.Targets{} }, reads: 1},
+		{name: "the targets did not take the pod yet", change: func() { f.confirm.Assume(node, specs, maintenance.Targets{}, f.Controller.clock.Now()) }, reads: 1},
 		{name: "another node of that name", node: anotherNode, reads: 1, fails: true},
 		{name: "the node", reads: 1},
 		{name: "another maintenance", specs: anotherOrder, fails: true}, // The node is not read.
 		{name: "the maintenance", reads: 1},
 		{name: "another maintenance that does not drain", specs: anotherCordon},
-		{name: "the maintenance is gone", age: liveDrainAge, change: func() { gone = true }, fails: true},
-		{name: "the maintenance is back", age: liveDrainAge, change: func() { gone = false }, reads: 1},
-		{name: "it cannot be read", age: liveDrainAge, change: func() { broken = true }, reads: 1, fails: true},
+		{name: "the maintenance is gone", age: confirm.LiveDrainAge, change: func() { gone = true }, fails: true},
+		{name: "the maintenance is back", age: confirm.LiveDrainAge, change: func() { gone = false }, reads: 1},
+		{name: "it cannot be read", age: confirm.LiveDrainAge, change: func() { broken = true }, reads: 1, fails: true},
 		{name: "it could not be read, for another one that has waited", fails: true},
-		{name: "it can be read again", age: liveDrainAge, change: func() { broken = false }, reads: 1},
+		{name: "it can be read again", age: confirm.LiveDrainAge, change: func() { broken = false }, reads: 1},
 	} {
 		reads = 0
 		if test.age != 0 {
-			known.at = f.Controller.clock.Now().Add(-test.age)
+			f.confirm.Age("n", f.Controller.clock.Now().Add(-test.age))
 		}
 		if test.change != nil {
 			test.change()
@@ -102,7 +102,7 @@ func TestConfirmedDrain(t *testing.T) {
 		if test.specs == nil {
 			test.specs = specs
 		}
-		if err := f.confirmDrain(f.ctx, pod, test.node, test.specs); (err != nil) != test.fails || reads != test.reads {
+		if err := f.confirm.Drain(f.ctx, pod, test.node, test.specs); (err != nil) != test.fails || reads != test.reads {
 			t.Errorf("%s: the node is read %d times, want %d; error %v, want one: %t", test.name, reads, test.reads, err, test.fails)
 		}
 	}

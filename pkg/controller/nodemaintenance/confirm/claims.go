@@ -14,7 +14,7 @@ See the License for the specific language governing permissions and
 limitations under the License.
 */
 
-package nodemaintenance
+package confirm
 
 import (
 	"context"
@@ -33,8 +33,8 @@ import (
 	"k8s.io/kubernetes/pkg/controller/nodemaintenance/write"
 )
 
-// liveClaimsAge is how old what was read of the maintenances may be when a node is released. All nodes share it.
-const liveClaimsAge = time.Second
+// LiveClaimsAge is how old what was read of the maintenances may be when a node is released. All nodes share it.
+const LiveClaimsAge = time.Second
 
 // liveClaims has the maintenances as the API server has said. A process that was suspended goes on before it knows that
 // it no longer leads, and its caches come one after the other: with the node as it is now, of which the writes of the
@@ -47,11 +47,11 @@ type liveClaims struct {
 	err          error
 }
 
-// confirmRelease returns an error if a maintenance claims the node that is not among the specs on which it was decided to
+// Release returns an error if a maintenance claims the node that is not among the specs on which it was decided to
 // release it, or not as it is now: the cache may have it already, and its progress not yet, which other workers record. It
 // precedes the writes that take something from a maintenance: the node is uncordoned, its drain targets, its claim or an
 // admission are withdrawn, or a request is.
-func (c *Controller) confirmRelease(ctx context.Context, node *v1.Node, specs []progress.Spec) error {
+func (c *Confirmer) Release(ctx context.Context, node *v1.Node, specs []progress.Spec) error {
 	maintenances, err := c.readClaims(ctx)
 	if err != nil {
 		return fmt.Errorf("reading the NodeMaintenances before the node is released: %w", err)
@@ -59,7 +59,7 @@ func (c *Controller) confirmRelease(ctx context.Context, node *v1.Node, specs []
 	for i := range maintenances {
 		m := &maintenances[i]
 		// What was read may be a moment old, and older than the cache.
-		if known, err := c.maintenanceLister.Get(m.Name); err == nil && known.UID == m.UID && known.Generation > m.Generation {
+		if known, err := c.maintenances.Get(m.Name); err == nil && known.UID == m.UID && known.Generation > m.Generation {
 			m = known
 		}
 		if m.DeletionTimestamp != nil || !claimsInStage(m.Spec.Stage) || !maintenance.SelectsNode(m.Spec.NodeSelector, node) {
@@ -76,11 +76,11 @@ func (c *Controller) confirmRelease(ctx context.Context, node *v1.Node, specs []
 	return nil
 }
 
-// confirmClaims returns an error if the API server says that a maintenance does not claim the node that does by the specs. It
+// Claims returns an error if the API server says that a maintenance does not claim the node that does by the specs. It
 // precedes the writes that give something to a maintenance: the node is cordoned, or its claim or an admission recorded. A
 // process that was suspended would take the node for one that has ended since, and nobody would give it back. What cannot be
 // read keeps no node from being claimed.
-func (c *Controller) confirmClaims(ctx context.Context, specs []progress.Spec) error {
+func (c *Confirmer) Claims(ctx context.Context, specs []progress.Spec) error {
 	maintenances, err := c.readClaims(ctx)
 	if err != nil {
 		return nil
@@ -101,7 +101,7 @@ func (c *Controller) confirmClaims(ctx context.Context, specs []progress.Spec) e
 	return nil
 }
 
-func (c *Controller) readClaim(ctx context.Context, name string) (*coordinationv1alpha1.NodeMaintenance, error) {
+func (c *Confirmer) readClaim(ctx context.Context, name string) (*coordinationv1alpha1.NodeMaintenance, error) {
 	ctx, cancel := context.WithTimeout(ctx, write.ReadTimeout)
 	defer cancel()
 	return c.writer.RequestClient.CoordinationV1alpha1().NodeMaintenances().Get(ctx, name, metav1.GetOptions{})
@@ -112,11 +112,11 @@ func claimsInStage(stage coordinationv1alpha1.NodeMaintenanceStage) bool {
 }
 
 // readClaims returns the maintenances as the API server has them.
-func (c *Controller) readClaims(ctx context.Context) ([]coordinationv1alpha1.NodeMaintenance, error) {
-	l := &c.liveClaims
+func (c *Confirmer) readClaims(ctx context.Context) ([]coordinationv1alpha1.NodeMaintenance, error) {
+	l := &c.claims
 	l.lock.Lock()
 	defer l.lock.Unlock()
-	if isCurrent(c.clock.Now(), l.at, liveClaimsAge) {
+	if isCurrent(c.clock.Now(), l.at, LiveClaimsAge) {
 		return l.maintenances, l.err
 	}
 	ctx, cancel := context.WithTimeout(ctx, write.ReadTimeout)
@@ -132,21 +132,10 @@ func (c *Controller) readClaims(ctx context.Context) ([]coordinationv1alpha1.Nod
 	return l.maintenances, nil
 }
 
-// unservedInterval is how soon a node is looked at again that is not cordoned because kube-apiserver does not serve
-// NodeMaintenances.
-const unservedInterval = 10 * time.Second
-
-// areUnserved reports whether kube-apiserver does not serve NodeMaintenances any more, because its gate was turned off: the
+// AreUnserved reports whether kube-apiserver does not serve NodeMaintenances any more, because its gate was turned off: the
 // cache keeps them, and nobody can complete them. Who makes a node schedulable then must have the last word. Requests,
 // releases and escalations read the maintenances anyway.
-func (c *Controller) areUnserved(ctx context.Context) bool {
+func (c *Confirmer) AreUnserved(ctx context.Context) bool {
 	_, err := c.readClaims(ctx)
 	return apierrors.IsNotFound(err)
-}
-
-// isCurrent reports whether what was read at a time is younger than this age. The clock on the wall decides: Go's
-// monotonic clock stands still while the machine is suspended, and what was read before would be current afterwards.
-func isCurrent(now, read time.Time, age time.Duration) bool {
-	since := now.Round(0).Sub(read.Round(0))
-	return since >= 0 && since < age
 }

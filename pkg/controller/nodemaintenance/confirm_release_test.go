@@ -20,7 +20,6 @@ import (
 	"errors"
 	"testing"
 	"time"
-	"unsafe"
 
 	coordinationv1alpha1 "k8s.io/api/coordination/v1alpha1"
 	v1 "k8s.io/api/core/v1"
@@ -29,6 +28,7 @@ import (
 	"k8s.io/apimachinery/pkg/runtime"
 	clienttesting "k8s.io/client-go/testing"
 	"k8s.io/component-helpers/node/maintenance"
+	"k8s.io/kubernetes/pkg/controller/nodemaintenance/confirm"
 	"k8s.io/kubernetes/pkg/controller/nodemaintenance/progress"
 	"k8s.io/kubernetes/pkg/controller/nodemaintenance/write"
 	"k8s.io/utils/ptr"
@@ -141,11 +141,11 @@ func TestClaimIsConfirmed(t *testing.T) {
 func TestClaimOfANewMaintenance(t *testing.T) {
 	f := newFixture(t)
 	f.createNode("n", map[string]string{"a": ""})
-	if _, err := f.readClaims(f.ctx); err != nil {
-		t.Fatal(err)
+	if f.confirm.AreUnserved(f.ctx) {
+		t.Fatal("not served")
 	}
 	f.createMaintenance("m", stageDrain, "a", maintenance.StandardPlan()...)
-	f.run(liveClaimsAge / 2)
+	f.run(confirm.LiveClaimsAge / 2)
 	if !f.node("n").Spec.Unschedulable {
 		t.Error("not cordoned while others share what was read before")
 	}
@@ -312,48 +312,20 @@ func TestLiveClaims(t *testing.T) {
 		reads  int
 		fails  bool
 	}{
-		{name: "the cache lacks a maintenance of the node", wait: liveClaimsAge, node: "n", reads: 1, fails: true},
-		{name: "another node shares what was read", wait: liveClaimsAge - time.Millisecond, node: "o"},
+		{name: "the cache lacks a maintenance of the node", wait: confirm.LiveClaimsAge, node: "n", reads: 1, fails: true},
+		{name: "another node shares what was read", wait: confirm.LiveClaimsAge - time.Millisecond, node: "o"},
 		{name: "what was read is old", wait: time.Millisecond, node: "o", reads: 1},
 		{name: "the clock was set back", wait: -time.Hour, node: "o", reads: 1},
-		{name: "they cannot be read", wait: liveClaimsAge, node: "o", broken: true, reads: 1, fails: true},
+		{name: "they cannot be read", wait: confirm.LiveClaimsAge, node: "o", broken: true, reads: 1, fails: true},
 		{name: "they could not be read, for one that has waited", node: "o", fails: true},
-		{name: "they can be read again", wait: liveClaimsAge, node: "o", reads: 1},
-		{name: "reading them takes time", wait: liveClaimsAge, node: "o", takes: 600 * time.Millisecond, reads: 1},
-		{name: "they are as old as their reading", wait: liveClaimsAge - 600*time.Millisecond, node: "o", reads: 1},
+		{name: "they can be read again", wait: confirm.LiveClaimsAge, node: "o", reads: 1},
+		{name: "reading them takes time", wait: confirm.LiveClaimsAge, node: "o", takes: 600 * time.Millisecond, reads: 1},
+		{name: "they are as old as their reading", wait: confirm.LiveClaimsAge - 600*time.Millisecond, node: "o", reads: 1},
 	} {
 		f.clock.Step(step.wait)
 		reads, broken, takes = 0, step.broken, step.takes
-		if err := f.confirmRelease(f.ctx, f.node(step.node), nil); (err != nil) != step.fails || reads != step.reads {
+		if err := f.confirm.Release(f.ctx, f.node(step.node), nil); (err != nil) != step.fails || reads != step.reads {
 			t.Errorf("%s: read %d times, want %d; error %v, want one: %t", step.name, reads, step.reads, err, step.fails)
-		}
-	}
-}
-
-// A machine that was suspended finds its monotonic clock where it was, and that on the wall moved on.
-func TestReadingsBeforeASuspension(t *testing.T) {
-	read := time.Now()
-	after := func(monotonic, wall time.Duration) time.Time {
-		now := read.Add(monotonic)
-		// The first word of a time has the seconds on the wall above its nanoseconds, which have 30 bits.
-		*(*uint64)(unsafe.Pointer(&now)) += uint64(int64((wall-monotonic)/time.Second)) << 30
-		if got := now.Sub(read); got != monotonic {
-			t.Fatalf("the monotonic clock says %v, want %v", got, monotonic)
-		}
-		return now
-	}
-	for name, test := range map[string]struct {
-		now  time.Time
-		want bool
-	}{
-		"a moment later":            {after(0, 0), true},
-		"just before it is old":     {after(time.Second-time.Nanosecond, time.Second-time.Nanosecond), true},
-		"when it is old":            {after(time.Second, time.Second), false},
-		"after a suspension":        {after(time.Millisecond, time.Hour+time.Millisecond), false},
-		"after the clock went back": {after(time.Millisecond, time.Millisecond-time.Minute), false},
-	} {
-		if got := isCurrent(test.now, read, time.Second); got != test.want {
-			t.Errorf("%s: got %t, want %t", name, got, test.want)
 		}
 	}
 }
@@ -409,7 +381,7 @@ func TestClaimsThatPreventRelease(t *testing.T) {
 				test.cached(cached)
 			}
 			deliver(f, f.maintenanceInformer, []*coordinationv1alpha1.NodeMaintenance{cached}, nil)
-			if err := f.confirmRelease(f.ctx, f.node("n"), test.known); (err != nil) != test.fails || err != nil && !apierrors.IsConflict(err) {
+			if err := f.confirm.Release(f.ctx, f.node("n"), test.known); (err != nil) != test.fails || err != nil && !apierrors.IsConflict(err) {
 				t.Errorf("got error %v, want a conflict: %t", err, test.fails)
 			}
 		})

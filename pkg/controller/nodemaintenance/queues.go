@@ -1,0 +1,93 @@
+/*
+Copyright 2026 The Kubernetes Authors.
+
+Licensed under the Apache License, Version 2.0 (the "License");
+you may not use this file except in compliance with the License.
+You may obtain a copy of the License at
+
+    http://www.apache.org/licenses/LICENSE-2.0
+
+Unless required by applicable law or agreed to in writing, software
+distributed under the License is distributed on an "AS IS" BASIS,
+WITHOUT WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied.
+See the License for the specific language governing permissions and
+limitations under the License.
+*/
+
+package nodemaintenance
+
+import (
+	"time"
+
+	"k8s.io/client-go/util/fairshare"
+	"k8s.io/client-go/util/workqueue"
+	"k8s.io/kubernetes/pkg/controller/nodemaintenance/pace"
+	"k8s.io/kubernetes/pkg/controller/nodemaintenance/rollout"
+	"k8s.io/utils/clock"
+)
+
+// queues have what has changed, by name.
+type queues struct {
+	// The nodes and maintenances of these are reconciled. They wait for no API call to a node or about a pod, so that the status of a
+	// maintenance is current.
+	nodeQueue, maintenanceQueue workqueue.TypedRateLimitingInterface[string]
+	// writeQueue has the nodes that are to be cordoned, or whose status is to be written, and refreshQueue
+	// those where only the counts of pods are outdated.
+	writeQueue, refreshQueue workqueue.TypedRateLimitingInterface[string]
+}
+
+// minBackoff is the first delay of a key whose sync failed. The usual reason is a conflict with the
+// kubelet.
+const minBackoff = 10 * time.Millisecond
+
+// newQueue returns a queue of names that uses the given clock.
+func newQueue(name string, clock clock.WithTicker) workqueue.TypedRateLimitingInterface[string] {
+	return workqueue.NewTypedRateLimitingQueueWithConfig(
+		newRateLimiter(),
+		workqueue.TypedRateLimitingQueueConfig[string]{Name: name, Clock: clock},
+	)
+}
+
+// newFlowQueue is newQueue for nodes. Each flow has the same share of the workers: a maintenance of
+// three nodes does not wait for one of thousands.
+func newFlowQueue(name string, clock clock.WithTicker, flowOf func(string) string) workqueue.TypedRateLimitingInterface[string] {
+	queue := fairshare.NewWorkQueue(workqueue.TypedQueueConfig[string]{Name: name, Clock: clock}, func(node string) fairshare.Owner {
+		return fairshare.Owner{Flow: flowOf(node)}
+	})
+	return workqueue.NewTypedRateLimitingQueueWithConfig(newRateLimiter(), workqueue.TypedRateLimitingQueueConfig[string]{
+		DelayingQueue: workqueue.NewTypedDelayingQueueWithConfig(workqueue.TypedDelayingQueueConfig[string]{Name: name, Clock: clock, Queue: queue}),
+	})
+}
+
+// newRateLimiter returns one without an overall limit: many keys that fail must not delay the first
+// retry of another one.
+func newRateLimiter() workqueue.TypedRateLimiter[string] {
+	return workqueue.NewTypedItemExponentialFailureRateLimiter[string](minBackoff, pace.MaxRetry)
+}
+
+const (
+	// admissionsKey is the only key in the queue of admissions: they are decided in one place.
+	admissionsKey = "admissions"
+
+	// admissionDelay is the time in which changes are collected before admissions are decided: when
+	// thousands of nodes change, one decision is about all of them.
+	admissionDelay = 50 * time.Millisecond
+
+	// admissionTimeout is how long an admission of a node may take: more than a webhook has by default.
+	admissionTimeout = 15 * time.Second
+)
+
+// admissions decides on admissions, by its only worker.
+type admissions struct {
+	queue    workqueue.TypedRateLimitingInterface[string]
+	admitter *rollout.Admitter
+	// version is what the cache of nodes had reached when the fleet was last brought up to date.
+	version string
+}
+
+func newAdmissions(clock clock.WithTicker) *admissions {
+	return &admissions{queue: newQueue("nodemaintenance_admissions", clock)}
+}
+
+// changed has admissions decided again.
+func (a *admissions) changed() { a.queue.AddAfter(admissionsKey, admissionDelay) }
