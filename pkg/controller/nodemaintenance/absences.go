@@ -88,6 +88,12 @@ func (a *Absences) Get(interceptor string) (Absence, bool) {
 	return absence, found
 }
 
+// why is Get without whether another process may run the interceptor.
+func (a *Absences) why(interceptor string) (string, bool) {
+	absence, absent := a.Get(interceptor)
+	return absence.Why, absent
+}
+
 // onChange sets what is called after a change.
 func (a *Absences) onChange(changed func()) {
 	if a == nil {

@@ -31,6 +31,7 @@ import (
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/apimachinery/pkg/util/sets"
 	clienttesting "k8s.io/client-go/testing"
 	"k8s.io/component-helpers/apps/poddisruptionbudget"
@@ -588,11 +589,6 @@ func TestDisabledInterceptor(t *testing.T) {
 			t.Errorf("%s: %t %q among %q", key, ok, message, got)
 		}
 	}
-	// A heartbeat shows that another process runs the interceptor.
-	reporting := maintenance.Hold{Cause: maintenance.HoldInterceptor, Name: coordinationv1alpha1.EvictionInterceptorDaemonSet, Heartbeat: ptr.To(metav1.NewTime(start))}
-	if f.explain(&reporting); reporting.Cause != maintenance.HoldInterceptor || reporting.Message != "" {
-		t.Errorf("an interceptor with a heartbeat: %+v", reporting)
-	}
 }
 
 // A DaemonSet pod that others have asked for before the drain has come to it is no blocker, and needs no intervention in
@@ -727,7 +723,7 @@ func TestOutdatedRefusal(t *testing.T) {
 			}
 			f.run(time.Second)
 			for range 3 {
-				f.statusFailures.Failed(requestKey(request), "a policy says no", f.clock.Now())
+				f.statusFailures.Failed(keyOf(request), "a policy says no", f.clock.Now())
 			}
 			f.run(5 * time.Second)
 			blockers := f.maintenance("m").Status.DrainStatus.Blockers
@@ -748,7 +744,7 @@ func TestOutdatedRefusal(t *testing.T) {
 func (f *fixture) failStatus(pod *v1.Pod) {
 	f.t.Helper()
 	for range 3 {
-		f.statusFailures.Failed(requestKey(f.request1(pod)), "not on my watch", f.clock.Now())
+		f.statusFailures.Failed(keyOf(f.request1(pod)), "not on my watch", f.clock.Now())
 		f.run(4 * time.Second)
 	}
 }
@@ -772,7 +768,7 @@ func TestStatusOfRequestThatCannotBeWritten(t *testing.T) {
 	pod := f.createPods(1, "n", 0)[0]
 	f.createMaintenance("m", stageDrain, "a", maintenance.StandardPlan()...)
 	f.run(5 * time.Second)
-	key := requestKey(f.request1(pod))
+	key := keyOf(f.request1(pod))
 	for range 2 {
 		f.statusFailures.Failed(key, "not on my watch", f.clock.Now())
 		f.run(4 * time.Second)
@@ -829,4 +825,8 @@ func TestStatusThatFailsHidesNothing(t *testing.T) {
 			}
 		})
 	}
+}
+
+func keyOf(request *coordinationv1alpha1.EvictionRequest) types.NamespacedName {
+	return types.NamespacedName{Namespace: request.Namespace, Name: request.Name}
 }

@@ -26,12 +26,10 @@ import (
 	"k8s.io/apimachinery/pkg/labels"
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/apimachinery/pkg/util/sets"
-	"k8s.io/client-go/tools/evictionrequest"
 	"k8s.io/component-helpers/node/maintenance"
+	"k8s.io/kubernetes/pkg/controller/evictionrequest/statusfailures"
 	"k8s.io/kubernetes/pkg/controller/nodemaintenance/decision"
 	"k8s.io/kubernetes/pkg/controller/nodemaintenance/progress"
-	"k8s.io/kubernetes/pkg/controller/nodemaintenance/requests"
-	"k8s.io/kubernetes/pkg/controller/nodemaintenance/returns"
 	"k8s.io/kubernetes/pkg/controller/nodemaintenance/write"
 )
 
@@ -109,124 +107,39 @@ func (c *Controller) readFacts(name string, node *v1.Node, specs []progress.Spec
 	return facts, nil
 }
 
-// readPod reads the request for a pod and what delays its eviction. The verdict says what its maintenances
+// readPod reads what is known of a pod, and decides what delays its eviction. The verdict says what its maintenances
 // do with it. budgets returns the budgets that select the pod; without it, blockers do not name them.
 func (c *Controller) readPod(pod *v1.Pod, verdict progress.Verdict, budgets func(*v1.Pod) []*policyv1.PodDisruptionBudget, now time.Time) decision.Pod {
-	facts := decision.Pod{Pod: pod, Verdict: verdict, Completes: verdict.Action == coordinationv1alpha1.NodeMaintenancePodWaitCompleted}
-	request, err := c.requestLister.EvictionRequests(pod.Namespace).Get(string(pod.UID))
-	switch {
-	case err != nil:
-		request = nil // The only error of a lister of a cache is NotFound.
-	case evictionrequest.IsFinished(request.Status.Conditions):
-		facts.Over = requests.IsOver(request, pod)
-	default:
-		facts.Request = request
+	name := pod.Spec.NodeName
+	read := decision.PodReadings{
+		Budgets: budgets, Asked: c.contests.Last(name, pod.UID), Unrecorded: c.statusFailureOf, WhyAbsent: c.absences.why,
 	}
-	if facts.Request != nil && request.DeletionTimestamp != nil {
-		facts.Obstacle = request
+	// The only error of the lister of a cache is NotFound.
+	if request, err := c.requestLister.EvictionRequests(pod.Namespace).Get(string(pod.UID)); err == nil {
+		read.Request = request
 	}
-	facts.Blocker, facts.Blocked = maintenance.HoldOf(pod, request, budgets, now)
-	if node, err := c.nodeLister.Get(pod.Spec.NodeName); err == nil {
-		facts.Blocker.ExplainByNode(pod, node)
+	if node, err := c.nodeLister.Get(name); err == nil {
+		read.Node = node
 	}
-	if facts.WaitsForTargets() {
-		facts.Blocker, facts.Blocked = maintenance.Hold{}, false
-	}
-	facts.ExcuseSilence(c.contests.Last(pod.Spec.NodeName, pod.UID), now)
-	contest, contestedSince, contested := c.contests.Message(pod.Spec.NodeName, pod.UID, now)
-	escalation, escalates := c.failures.Get(pod.Spec.NodeName, write.Escalation.Of(pod.UID))
-	var held returns.Held
-	held, facts.Held = c.returns.Held(pod.Spec.NodeName, pod.UID)
-	switch {
-	case facts.IsKeptByNeighbors() && !requests.IsRequested(facts.Request) && pod.DeletionTimestamp == nil:
-		facts.Blocker, facts.Blocked = maintenance.KeptPod(pod, verdict.KeptBy, c.drainedSince(pod.Spec.NodeName)), true
-	case facts.Held && !requests.IsRequested(facts.Request) && pod.DeletionTimestamp == nil:
-		facts.Blocker, facts.Blocked = maintenance.ReturnedPod(pod, held.Why, held.Since, held.Next), true
-	case escalates && escalation.Blocks():
-		facts.Blocker, facts.Blocked = maintenance.FailedRequest(pod, escalation.Message, escalation.Since), true
-	case contested && !requests.IsRequested(facts.Request) && !facts.Over:
-		facts.Blocker, facts.Blocked = maintenance.FailedRequest(pod, contest, contestedSince), true
-	case facts.Request != nil && c.isRequestRefused(&facts): // What the request of others waits for is not what this drain does.
-		facts.Blocker, facts.Blocked = c.refusedRequest(pod), true
-	case facts.Obstacle != nil && !requests.IsRequested(facts.Request) && !facts.Completes:
-		facts.Blocker, facts.Blocked = maintenance.FailedRequest(pod, requests.ObstacleMessage(facts.Obstacle), facts.Obstacle.DeletionTimestamp.Time), true
-	case c.isUnrecorded(&facts, budgets != nil):
-		facts.Blocker, facts.Blocked = c.unrecordedRequest(&facts), true
-	case facts.Blocked:
-		c.explain(&facts.Blocker)
-	case facts.Completes:
-		facts.Blocker, facts.Blocked = decision.WaitsForCompletion(pod), true
-	case facts.Request == nil && c.isRequestRefused(&facts):
-		facts.Blocker, facts.Blocked = c.refusedRequest(pod), true
-	}
-	return facts
+	read.Contest, read.ContestedSince, _ = c.contests.Message(name, pod.UID, now)
+	read.Return, read.Returned = c.returns.Held(name, pod.UID)
+	read.Escalation, _ = c.failures.Get(name, write.Escalation.Of(pod.UID))
+	read.Refusal, _ = c.failures.Get(name, write.Request.Of(pod.UID))
+	return decision.NewPod(pod, verdict, &read, now)
 }
 
-// isRequestRefused reports whether a drain that has to request the eviction of the pod, or to join the request of others,
-// cannot.
-func (c *Controller) isRequestRefused(p *decision.Pod) bool {
-	failed, fails := c.failures.Get(p.Spec.NodeName, write.Request.Of(p.UID))
-	return fails && failed.Blocks() && !requests.IsRequested(p.Request) && !p.Over && !p.Completes && p.DeletionTimestamp == nil
-}
-
-// refusedRequest returns the blocker of a pod for which isRequestRefused is true.
-func (c *Controller) refusedRequest(pod *v1.Pod) maintenance.Hold {
-	failed, _ := c.failures.Get(pod.Spec.NodeName, write.Request.Of(pod.UID))
-	return maintenance.FailedRequest(pod, failed.Message, failed.Since)
-}
-
-// isUnrecorded reports whether the status of the request cannot be written, so that no interceptor follows the active
-// one, and nothing says why the eviction is refused. What needs an intervention itself comes first, unless only an
-// earlier status says so. named is whether blockers name budgets.
-func (c *Controller) isUnrecorded(p *decision.Pod, named bool) bool {
-	if !requests.IsRequested(p.Request) || p.DeletionTimestamp != nil || p.Blocked && p.Blocker.Cause.Blocked() && !mayBeOver(&p.Blocker, named) {
-		return false
+// statusFailureOf returns since when the status of a request of a pod on a node cannot be written, and false if it can.
+func (c *Controller) statusFailureOf(node string, request *coordinationv1alpha1.EvictionRequest) (statusfailures.Failure, bool) {
+	key := types.NamespacedName{Namespace: request.Namespace, Name: request.Name}
+	failed, fails := c.statusFailures.Get(key)
+	if !fails {
+		return failed, false
 	}
-	_, fails := c.statusFailures.Get(requestKey(p.Request))
-	return fails
-}
-
-// mayBeOver reports whether nothing but the last status that could be written says so: what else refuses an eviction than
-// a budget, or that a budget does which is gone.
-func mayBeOver(blocker *maintenance.Hold, named bool) bool {
-	return blocker.Cause == maintenance.HoldEvictionRefused || blocker.Cause == maintenance.HoldDisruptionBudget && named && blocker.Name == ""
-}
-
-// unrecordedRequest returns the blocker of a pod for which isUnrecorded is true.
-func (c *Controller) unrecordedRequest(p *decision.Pod) maintenance.Hold {
-	key := requestKey(p.Request)
-	if earlier := c.earlierSince(p.Spec.NodeName, write.Request, p.Namespace); !earlier.IsZero() {
+	if earlier := c.earlierSince(node, write.Request, request.Namespace); !earlier.IsZero() {
 		c.statusFailures.Resume(key, earlier)
+		failed, _ = c.statusFailures.Get(key)
 	}
-	failed, _ := c.statusFailures.Get(key)
-	message := "the status of its request cannot be written: " + failed.Message
-	if p.Blocked && p.Blocker.Cause == maintenance.HoldEvictionRefused {
-		message += "; the last one that could says that the eviction was refused: " + p.Blocker.Message
-	}
-	return maintenance.FailedRequest(p.Pod, message, failed.Since)
-}
-
-func requestKey(request *coordinationv1alpha1.EvictionRequest) types.NamespacedName {
-	return types.NamespacedName{Namespace: request.Namespace, Name: request.Name}
-}
-
-// explain adds to the blocker of a pod why this process does not run the interceptor that it waits
-// for, unless another process does: see Absence.MaybeElsewhere.
-func (c *Controller) explain(blocker *maintenance.Hold) {
-	name := blocker.Name
-	if blocker.Cause == maintenance.HoldUnhandled && blocker.Name == string(v1.PodTypeDaemonSet) {
-		name = coordinationv1alpha1.EvictionInterceptorDaemonSet
-	}
-	absence, absent := c.absences.Get(name)
-	if !absent || blocker.Heartbeat != nil {
-		return
-	}
-	switch blocker.Cause {
-	case maintenance.HoldInterceptor, maintenance.HoldInterceptorUnresponsive:
-		blocker.Cause, blocker.Message = maintenance.HoldInterceptorUnresponsive, absence.Why
-	case maintenance.HoldUnhandled:
-		blocker.Message = absence.Why
-	}
+	return failed, true
 }
 
 // escalationOf returns what the escalations of the maintenances mean for a pod; nothing while the gate NodeMaintenanceBudgets is

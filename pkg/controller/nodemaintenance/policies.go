@@ -23,7 +23,6 @@ import (
 	coordinationv1alpha1 "k8s.io/api/coordination/v1alpha1"
 	v1 "k8s.io/api/core/v1"
 	storagev1 "k8s.io/api/storage/v1"
-	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/labels"
 	"k8s.io/apimachinery/pkg/util/sets"
 	"k8s.io/component-helpers/node/maintenance"
@@ -31,7 +30,6 @@ import (
 	"k8s.io/kubernetes/pkg/controller"
 	"k8s.io/kubernetes/pkg/controller/nodemaintenance/decision"
 	"k8s.io/kubernetes/pkg/controller/nodemaintenance/progress"
-	"k8s.io/kubernetes/pkg/controller/nodemaintenance/status"
 )
 
 // attachmentNodeIndex finds VolumeAttachments by the name of their node.
@@ -60,20 +58,6 @@ func (c *Controller) verdictOn(pod *v1.Pod, specs []progress.Spec) (progress.Ver
 		}
 	}
 	return progress.Verdict{}, fmt.Errorf("pod %s is not left on its node any more", klog.KObj(pod))
-}
-
-// drainedSince returns since when a node is being drained, as its status says; nil if it does not.
-func (c *Controller) drainedSince(name string) *metav1.Time {
-	node, err := c.nodeLister.Get(name)
-	if err != nil {
-		return nil // The only error of the lister of a cache is NotFound.
-	}
-	for i := range node.Status.Conditions {
-		if condition := &node.Status.Conditions[i]; condition.Type == v1.NodeDrainInProgress && condition.Status == v1.ConditionTrue && status.IsOwnCondition(condition, c.clock.Now()) {
-			return &condition.LastTransitionTime
-		}
-	}
-	return nil
 }
 
 // podsOn returns the pods of a node that have not ended, and those that have.

@@ -762,26 +762,3 @@ func TestNewestUnready(t *testing.T) {
 		}
 	}
 }
-
-// Since when a node is drained is not what other clients have written.
-func TestDrainedSince(t *testing.T) {
-	f := newFixture(t)
-	f.createReadyNode("n", nil)
-	for name, test := range map[string]struct {
-		reason string
-		since  time.Time
-		known  bool
-	}{
-		"own":               {status.ReasonPodsLeft, start.Add(-time.Hour), true},
-		"of another client": {"FirmwareUpgrade", start.Add(-time.Hour), false},
-		"in the future":     {status.ReasonPodsLeft, start.Add(time.Hour), false},
-	} {
-		f.changeNamed("n", func(node *v1.Node) {
-			node.Status.Conditions = []v1.NodeCondition{{Type: v1.NodeDrainInProgress, Status: v1.ConditionTrue, Reason: test.reason, LastTransitionTime: metav1.NewTime(test.since)}}
-		})
-		f.deliverNodes()
-		if got := f.drainedSince("n"); (got != nil) != test.known || got != nil && !got.Time.Equal(test.since) {
-			t.Errorf("%s: got %v", name, got)
-		}
-	}
-}

@@ -33,7 +33,7 @@ type Decision struct {
 	own *OwnCordon
 	// Wanted are the writes for the node that are still wanted. The failures of others do not matter any more.
 	Wanted sets.Set[write.Key]
-	// Rechecks is whether the node has to be decided on again without an event, and recheckAfter after which time.
+	// Rechecks is whether the node has to be decided on again without an event, and RecheckAfter after which time.
 	Rechecks     bool
 	RecheckAfter time.Duration
 }

@@ -63,6 +63,7 @@ func (h *HeldUp) String() string {
 	return fmt.Sprintf("spec.escalation of NodeMaintenance %s has come to %s, held up by NodeMaintenance %s", status.JoinNames(NamesOf(h.Come)), h.Action, status.JoinNames(NamesOf(h.Holders)))
 }
 
+// NamesOf returns the names of maintenances.
 func NamesOf(specs []*progress.Spec) []string {
 	var names []string
 	for _, o := range specs {
@@ -86,7 +87,7 @@ type Escalations struct {
 
 // Of returns what the escalations of the maintenances mean for a pod.
 func (e *Escalations) Of(pod *Pod) (result PodEscalation) {
-	if e.Node == nil || pod.Held || maintenance.PodTypeOf(pod.Pod) == v1.PodTypeStatic || !Escalates(e.Specs) {
+	if pod.Held || maintenance.PodTypeOf(pod.Pod) == v1.PodTypeStatic || !Escalates(e.Specs) {
 		return result // Only the kubelet can stop a static pod.
 	}
 	possible := maintenance.EscalationsFor(e.Node)

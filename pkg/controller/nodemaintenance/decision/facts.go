@@ -32,9 +32,11 @@ import (
 // Facts are what a decision about a node is based on: what the caches, the progress of the maintenances, and the memories
 // of this process say about it.
 type Facts struct {
+	// Now is the time of the decision.
 	Now time.Time
 	// Node is what the API server had when it was read, or when it was last written.
-	Node  *v1.Node
+	Node *v1.Node
+	// Specs are those of the maintenances that select the node, and Counts is what is left for them.
 	Specs []progress.Spec
 	progress.Counts
 	// Revision is that of the progress.Store when the specs were read.
@@ -43,9 +45,10 @@ type Facts struct {
 	Quiet bool
 	// AwaitsFinalizers is whether the drain may not start yet: see progress.AwaitsFinalizers.
 	AwaitsFinalizers bool
-	Pods             []Pod
-	// Staying are pods that stay, because policies skip them or nobody stops them, and skipped counts them by the
-	// names of the maintenances for which they do. Those that another maintenance does not skip are among pods as well.
+	// Pods are those that are left.
+	Pods []Pod
+	// Staying are pods that stay, because policies skip them or nobody stops them, and Skipped counts them by the
+	// names of the maintenances for which they do. Those that another maintenance does not skip are among Pods as well.
 	Staying []*v1.Pod
 	Skipped map[string]int
 	// Unstopped counts those of them whose own controllers take no part in maintenances.
@@ -75,7 +78,7 @@ type Memories struct {
 	StatusUndone bool
 	// OwnConditions are those that were last written; nil if that is not known.
 	OwnConditions *WrittenConditions
-	// Settles is for how long a node without pods is not drained yet, and unsettled are pods that keep coming back.
+	// Settles is for how long a node without pods is not drained yet, and Unsettled are pods that keep coming back.
 	Settles   time.Duration
 	Unsettled []maintenance.Hold
 	// RecordsClaims is whether the status of the node can say which maintenances have begun with it.

@@ -32,7 +32,7 @@ import (
 // NeededStatus is the status that the node has to have.
 type NeededStatus struct {
 	status.Node
-	// Stored is whether it has that already. Otherwise it is written after wait, and interval after the last one at the
+	// Stored is whether it has that already. Otherwise it is written after Wait, and Interval after the last one at the
 	// soonest.
 	Stored         bool
 	Wait, Interval time.Duration
