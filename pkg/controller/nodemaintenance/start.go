@@ -71,7 +71,12 @@ func New(ctx context.Context, config Config) (*Controller, error) {
 		}
 		budgetStore = config.Fleet.Budgets.Informer().GetStore()
 	}
-	writer, err := write.New(config.Client, config.RequestClient, config.Nodes.Informer().GetStore(), config.Pods.Informer().GetStore(), config.Requests.Informer().GetStore(), config.Maintenances.Informer().GetStore(), budgetStore, config.Clock)
+	writer, err := write.New(write.Config{
+		Client: config.Client, RequestClient: config.RequestClient,
+		Nodes: config.Nodes.Informer().GetStore(), Pods: config.Pods.Informer().GetStore(),
+		Requests: config.Requests.Informer().GetStore(), Maintenances: config.Maintenances.Informer().GetStore(),
+		Budgets: budgetStore, Clock: config.Clock,
+	})
 	if err != nil {
 		return nil, err
 	}

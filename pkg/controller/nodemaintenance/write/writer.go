@@ -106,34 +106,43 @@ type Writer struct {
 	unseen   *unseenWrites
 }
 
-// New returns a writer for objects in these caches; that of budgets is nil while their gate is
-// off.
-func New(client, requestClient kubernetes.Interface, nodes, pods, requests, maintenances, budgets cache.Store, clock clock.PassiveClock) (*Writer, error) {
-	requester, err := evictionrequest.NewRequester(requestClient, coordinationv1alpha1.NodeMaintenanceRequester,
+// Config is what a Writer writes through, and compares with.
+type Config struct {
+	// Client writes nodes and maintenances, and RequestClient requests.
+	Client, RequestClient kubernetes.Interface
+	// Nodes, Pods, Requests and Maintenances are the caches of these objects, and Budgets that of NodeMaintenanceBudgets; nil
+	// while their gate is off.
+	Nodes, Pods, Requests, Maintenances, Budgets cache.Store
+	Clock                                        clock.PassiveClock
+}
+
+// New returns a writer.
+func New(config Config) (*Writer, error) {
+	requester, err := evictionrequest.NewRequester(config.RequestClient, coordinationv1alpha1.NodeMaintenanceRequester,
 		evictionrequest.RequesterOptions{HeartbeatDeadlineSeconds: heartbeatDeadlineSeconds})
 	if err != nil {
 		return nil, fmt.Errorf("making a requester: %w", err)
 	}
 	budgetGetters := map[schema.GroupResource]consistency.LastSyncRVGetter{}
-	if budgets != nil {
-		budgetGetters[BudgetResource] = budgets
+	if config.Budgets != nil {
+		budgetGetters[BudgetResource] = config.Budgets
 	}
 	return &Writer{
-		Client:        client,
-		RequestClient: requestClient,
-		pods:          pods,
-		clock:         clock,
-		NodeStore:     nodes,
+		Client:        config.Client,
+		RequestClient: config.RequestClient,
+		pods:          config.Pods,
+		clock:         config.Clock,
+		NodeStore:     config.Nodes,
 		budgets:       consistency.NewConsistencyStore(budgetGetters),
 		requester:     requester,
 		Nodes: consistency.NewConsistencyStore(map[schema.GroupResource]consistency.LastSyncRVGetter{
-			NodeResource: nodes,
+			NodeResource: config.Nodes,
 		}),
 		Maintenances: consistency.NewConsistencyStore(map[schema.GroupResource]consistency.LastSyncRVGetter{
-			MaintenanceResource: maintenances,
+			MaintenanceResource: config.Maintenances,
 		}),
 		statuses: map[string]time.Time{},
-		requests: requests,
+		requests: config.Requests,
 		unseen:   newUnseenWrites(),
 	}, nil
 }

@@ -107,7 +107,7 @@ func TestWritesOfRequestsEnd(t *testing.T) {
 		t.Fatal(err)
 	}
 	store := cache.NewStore(cache.MetaNamespaceKeyFunc)
-	w, err := New(client, client, store, store, store, store, nil, clock.RealClock{})
+	w, err := New(Config{Client: client, RequestClient: client, Nodes: store, Pods: store, Requests: store, Maintenances: store, Clock: clock.RealClock{}})
 	if err != nil {
 		t.Fatal(err)
 	}
