@@ -47,14 +47,17 @@ const (
 	settled = 5 * time.Second
 
 	// The facts of a world.
-	exists  = "exists"
-	isOpen  = "is open"
-	isDrain = "is in stage Drain"
-	isBound = "is bound"
-	isFree  = "is schedulable"
+	exists   = "exists"
+	isOpen   = "is open"
+	isDrain  = "is in stage Drain"
+	isCordon = "is in stage Cordon"
+	isBound  = "is bound"
+	isFree   = "is schedulable"
 	// isHeld is the opposite.
 	isHeld = "is unschedulable"
 	isDown = "is not ready"
+	// isServed is about pods.
+	isServed = "is ready"
 )
 
 // NodeRules are the rules of KEP-4212, for maintenances that drain all pods of their nodes.
@@ -76,14 +79,16 @@ func (w *World) observe(c *Change) {
 	case *coordinationv1alpha1.NodeMaintenance:
 		w.note(c.Key, isOpen, goesOn(after))
 		w.note(c.Key, isDrain, goesOn(after) && after.Spec.Stage == coordinationv1alpha1.NodeMaintenanceStageDrain)
+		w.note(c.Key, isCordon, goesOn(after) && after.Spec.Stage == coordinationv1alpha1.NodeMaintenanceStageCordon)
 	case *v1.Pod:
 		w.note(c.Key, isBound, after.Spec.NodeName != "")
+		w.note(c.Key, isServed, isServing(after))
 	case *v1.Node:
 		w.note(c.Key, isFree, !after.Spec.Unschedulable)
 		w.note(c.Key, isHeld, after.Spec.Unschedulable)
 		w.note(c.Key, isDown, isBroken(after))
 	case nil:
-		for _, what := range []string{isOpen, isDrain, isBound, isFree, isHeld, isDown} {
+		for _, what := range []string{isOpen, isDrain, isCordon, isBound, isServed, isFree, isHeld, isDown} {
 			w.note(c.Key, what, false)
 		}
 	}
@@ -99,13 +104,15 @@ func selects(m *coordinationv1alpha1.NodeMaintenance, node *v1.Node) bool {
 	return err == nil && m.Spec.NodeSelector != nil && selector.Match(node)
 }
 
-// claimant returns a maintenance of the node of which a fact has held for some time, and which has begun with the node.
+// claimant returns a maintenance of the node of which a fact has held for some time, and which has begun with the node. In the
+// stage Cordon, it need not begin.
 func claimant(w *World, node *v1.Node, what string) string {
 	found := ""
 	each(w, func(m *coordinationv1alpha1.NodeMaintenance) {
 		key := Key{"NodeMaintenance", types.NamespacedName{Name: m.Name}}
 		isAtWork := slices.ContainsFunc(begunWith(node), func(a v1.MaintenanceAdmission) bool { return a.MaintenanceUID == m.UID && a.ReturningTime == nil })
-		if isAtWork && selects(m, node) && w.hasHeld(key, what, settled) {
+		isCordoning := what == isOpen && w.hasHeld(key, isCordon, settled)
+		if (isAtWork || isCordoning) && selects(m, node) && w.hasHeld(key, what, settled) {
 			found = m.Name
 		}
 	})

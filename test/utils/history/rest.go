@@ -42,8 +42,11 @@ func (c *Checker) Unfinished() []string {
 		}
 	})
 	each(w, func(node *v1.Node) {
-		claimed, drained := false, false
+		claimed, drained, cordonedFor := false, false, ""
 		each(w, func(m *coordinationv1alpha1.NodeMaintenance) {
+			if goesOn(m) && selects(m, node) && m.Spec.Stage == coordinationv1alpha1.NodeMaintenanceStageCordon {
+				cordonedFor = m.Name
+			}
 			claimed = claimed || goesOn(m) && selects(m, node)
 			drained = drained || goesOn(m) && selects(m, node) && m.Spec.Stage == coordinationv1alpha1.NodeMaintenanceStageDrain
 		})
@@ -51,6 +54,8 @@ func (c *Checker) Unfinished() []string {
 		switch {
 		case !claimed && node.Spec.Unschedulable && !c.byHand[node.UID]:
 			add("node %s stays unschedulable, and no maintenance claims it", node.Name)
+		case cordonedFor != "" && !node.Spec.Unschedulable:
+			add("node %s is schedulable, and maintenance %s cordons it", node.Name, cordonedFor)
 		case !claimed && saysInProgress(node):
 			add("node %s says that a maintenance is in progress, and none is", node.Name)
 		case !drained && status != nil && len(status.DrainTargets) > 0:

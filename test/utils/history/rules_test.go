@@ -316,6 +316,10 @@ func complete(m *coordinationv1alpha1.NodeMaintenance) {
 	m.Spec.Stage = coordinationv1alpha1.NodeMaintenanceStageComplete
 }
 
+func cordons(m *coordinationv1alpha1.NodeMaintenance) {
+	m.Spec.Stage = coordinationv1alpha1.NodeMaintenanceStageCordon
+}
+
 func sayDrained(m *coordinationv1alpha1.NodeMaintenance) {
 	m.Status.Conditions = []metav1.Condition{{Type: "Drained", Status: metav1.ConditionTrue}}
 }
@@ -354,6 +358,41 @@ func (s *story) deployment(changes ...func(*appsv1.Deployment)) {
 
 func replicas(count int32) func(*appsv1.Deployment) {
 	return func(d *appsv1.Deployment) { d.Spec.Replicas = &count }
+}
+
+// member is a pod of a StatefulSet, which is asked to leave.
+func (s *story) member(name string, changes ...func(*v1.Pod)) {
+	change(s, "Pod", &v1.Pod{
+		ObjectMeta: metav1.ObjectMeta{Namespace: "prod", Name: name, UID: types.UID(name), Labels: map[string]string{"app": "web"}, OwnerReferences: []metav1.OwnerReference{
+			{Kind: "StatefulSet", Name: "web", UID: "web", Controller: ptr.To(true)},
+		}},
+		Status: v1.PodStatus{Phase: v1.PodRunning, Conditions: []v1.PodCondition{{Type: v1.PodReady, Status: v1.ConditionTrue}}},
+	}, changes...)
+	s.requestOf(name)
+}
+
+// requestOf asks a pod of a StatefulSet to leave.
+func (s *story) requestOf(name string, changes ...func(*coordinationv1alpha1.EvictionRequest)) {
+	change(s, "EvictionRequest", &coordinationv1alpha1.EvictionRequest{
+		ObjectMeta: metav1.ObjectMeta{Namespace: "prod", Name: name, UID: types.UID(name)},
+		Spec: coordinationv1alpha1.EvictionRequestSpec{
+			Target:     coordinationv1alpha1.EvictionTarget{Pod: &coordinationv1alpha1.LocalPodReference{Name: name, UID: name}},
+			Requesters: []coordinationv1alpha1.Requester{{Name: "drain.example.com"}},
+		},
+		Status: coordinationv1alpha1.EvictionRequestStatus{
+			TargetInterceptors: []coordinationv1alpha1.Interceptor{{Name: ofStatefulSets}, {Name: imperative}}, ActiveInterceptors: []string{ofStatefulSets},
+		},
+	}, changes...)
+}
+
+// mayGo has the set let a pod go.
+func (s *story) mayGo(name string) { s.requestOf(name, completedBy(ofStatefulSets)) }
+
+// allows has the budget allow some pods to be unavailable.
+func allows(pods int) func(*policyv1.PodDisruptionBudget) {
+	return func(budget *policyv1.PodDisruptionBudget) {
+		budget.Spec.MaxUnavailable = ptr.To(intstr.FromInt(pods))
+	}
 }
 
 func (s *story) budget(changes ...func(*policyv1.PodDisruptionBudget)) {
@@ -655,6 +694,18 @@ func TestRules(t *testing.T) {
 			s.wait(time.Minute)
 			s.maintenance()
 			s.node(begun("m"))
+			s.wait(settled - time.Millisecond)
+			s.node(uncordoned)
+		}, ""},
+		"uncordoned when another maintenance cordons it": {func(s *story) {
+			s.maintenance(cordons)
+			s.node(cordoned)
+			s.wait(time.Minute)
+			s.node(uncordoned)
+		}, "it is uncordoned, and maintenance m claims it"},
+		"uncordoned when another maintenance has just come to cordon it": {func(s *story) {
+			s.node(cordoned)
+			s.maintenance(cordons)
 			s.wait(settled - time.Millisecond)
 			s.node(uncordoned)
 		}, ""},
@@ -1085,6 +1136,72 @@ func TestRules(t *testing.T) {
 			s.pod(terminate)
 		}, ""},
 
+		"pods of a set go in turn": {func(s *story) {
+			s.member("web-0")
+			s.member("web-1")
+			s.wait(settled)
+			s.mayGo("web-1")
+			s.write(Key{"Pod", types.NamespacedName{Namespace: "prod", Name: "web-1"}}, nil)
+			s.requestOf("web-1", finish(evicted, metav1.ConditionTrue))
+			s.mayGo("web-0")
+		}, ""},
+		"pods of a set go at once": {func(s *story) {
+			s.member("web-0")
+			s.member("web-1")
+			s.wait(settled)
+			s.mayGo("web-1")
+			s.mayGo("web-0")
+		}, "pods web-0, web-1 may all be evicted now, and at most 1 may be unavailable"},
+		"a pod of a set goes beside one that has just become ready": {func(s *story) {
+			s.member("web-0")
+			s.member("web-1", neverReady)
+			s.mayGo("web-1")
+			s.member("web-1", func(pod *v1.Pod) { pod.Status.Conditions[0].Status = v1.ConditionTrue })
+			s.mayGo("web-0")
+		}, ""},
+		"a pod of a set goes beside one that does not serve": {func(s *story) {
+			s.member("web-0")
+			s.member("web-1")
+			s.wait(settled)
+			s.mayGo("web-1")
+			s.member("web-0", neverReady)
+			s.mayGo("web-0")
+		}, ""},
+		"a pod of a set goes when the request of another one is canceled": {func(s *story) {
+			s.member("web-0")
+			s.member("web-1")
+			s.wait(settled)
+			s.mayGo("web-1")
+			s.requestOf("web-1", finish(canceled, metav1.ConditionTrue))
+			s.mayGo("web-0")
+		}, ""},
+		"as many pods of a set go at once as their budget allows": {func(s *story) {
+			s.budget(allows(2))
+			s.member("web-0")
+			s.member("web-1")
+			s.wait(settled)
+			s.mayGo("web-1")
+			s.mayGo("web-0")
+		}, ""},
+		"as many pods of a set go at once as their budget has just allowed": {func(s *story) {
+			s.budget(allows(2))
+			s.member("web-0")
+			s.member("web-1")
+			s.wait(settled)
+			s.budget(allows(0))
+			s.mayGo("web-1")
+			s.mayGo("web-0")
+		}, ""},
+		"more pods of a set go at once than their budget allows": {func(s *story) {
+			s.budget(allows(2))
+			s.budget(allows(0))
+			s.member("web-0")
+			s.member("web-1")
+			s.wait(decision + time.Second)
+			s.mayGo("web-1")
+			s.mayGo("web-0")
+		}, "at most 1 may be unavailable"},
+
 		"a fight": {func(s *story) {
 			for range maxReturns + 2 {
 				s.node(cordoned)
@@ -1176,10 +1293,12 @@ func TestUnfinished(t *testing.T) {
 			s.pod()
 			s.request(forDrain, finish(canceled, metav1.ConditionTrue))
 		}, ""},
-		"cordoned by hand":     {func(s *story) { s.node(); s.node(cordoned, byHand("1")) }, ""},
-		"cordoned for ever":    {func(s *story) { s.maintenance(complete); s.node(); s.node(cordoned) }, "node n1 stays unschedulable"},
-		"planned":              {func(s *story) { s.maintenance(idle); s.node() }, ""},
-		"in progress for ever": {func(s *story) { s.maintenance(idle); s.node(inProgress) }, "node n1 says that a maintenance is in progress"},
+		"a node that is to be cordoned": {func(s *story) { s.maintenance(cordons); s.node() }, "node n1 is schedulable, and maintenance m cordons it"},
+		"a node that is cordoned":       {func(s *story) { s.maintenance(cordons); s.node(cordoned) }, ""},
+		"cordoned by hand":              {func(s *story) { s.node(); s.node(cordoned, byHand("1")) }, ""},
+		"cordoned for ever":             {func(s *story) { s.maintenance(complete); s.node(); s.node(cordoned) }, "node n1 stays unschedulable"},
+		"planned":                       {func(s *story) { s.maintenance(idle); s.node() }, ""},
+		"in progress for ever":          {func(s *story) { s.maintenance(idle); s.node(inProgress) }, "node n1 says that a maintenance is in progress"},
 		"somebody else says so": {func(s *story) {
 			s.node(inProgress, func(node *v1.Node) { node.Status.Conditions[0].Reason = Announced })
 		}, ""},
