@@ -106,7 +106,11 @@ func (t *historyTest) networkOf(d disturbance) *historyNetwork {
 	return t.networks[slices.Index(t.replicas, d.replica)]
 }
 
-// networkFaults cut, freeze and delay each of the links.
+// paths is how many there are through the network, of which one may be lost. kube-apiserver has a connection to each member of
+// etcd for each resource: it hears of some resources, and not of others. So controllers decide by caches of different ages.
+const paths = 4
+
+// networkFaults cut, freeze and delay each of the links, also a part of their connections.
 func networkFaults() []historyFault {
 	var faults []historyFault
 	for _, l := range historyLinks {
@@ -116,6 +120,9 @@ func networkFaults() []historyFault {
 			}},
 			historyFault{"freeze the connections of " + l.name, func(t *historyTest, tCtx ktesting.TContext, d disturbance) {
 				t.disturb(tCtx, l, d, d.long, (*tcpproxy.Proxy).Freeze)
+			}},
+			historyFault{"freeze some of the connections of " + l.name, func(t *historyTest, tCtx ktesting.TContext, d disturbance) {
+				t.disturb(tCtx, l, d, d.long, func(p *tcpproxy.Proxy) int { return p.FreezeSome(paths) })
 			}},
 			historyFault{"delay the connections of " + l.name, func(t *historyTest, tCtx ktesting.TContext, d disturbance) {
 				t.disturb(tCtx, l, d, d.long, func(p *tcpproxy.Proxy) int { return p.Delay(d.short / 2) })

@@ -15,7 +15,7 @@ limitations under the License.
 */
 
 // Package tcpproxy disturbs the connections between two programs that do not know of it: it delays what they say,
-// freezes it, and cuts them off.
+// freezes it, on all connections or on some, and cuts them off.
 //
 // It passes bytes, and so TLS, whose certificates have to be valid for the address of the proxy. A frozen connection is
 // one whose packets get lost: neither end learns anything, not even that the other has closed it. When it is restored,
@@ -29,6 +29,7 @@ import (
 	"bytes"
 	"fmt"
 	"io"
+	"math/rand/v2"
 	"net"
 	"sync"
 	"time"
@@ -48,14 +49,18 @@ type Proxy struct {
 
 	lock sync.Mutex
 	// ends are those of all connections, two for each.
-	ends map[*net.TCPConn]bool
+	ends map[*net.TCPConn]*connection
 	// delay is how long all that is read from now on takes.
 	delay time.Duration
-	// thawed is closed, unless nothing is passed on.
-	thawed chan struct{}
+	// thawed is closed, unless something is frozen: all, or the connections that say so.
+	thawed    chan struct{}
+	freezeAll bool
 	// refuses is whether new connections are closed at once.
 	refuses bool
 }
+
+// connection is one of a client with the target.
+type connection struct{ isFrozen bool }
 
 // New returns a proxy for the server at an address, which need not listen yet.
 func New(target string) (*Proxy, error) {
@@ -63,7 +68,7 @@ func New(target string) (*Proxy, error) {
 	if err != nil {
 		return nil, fmt.Errorf("listening for %s: %w", target, err)
 	}
-	p := &Proxy{listener: listener, target: target, ends: map[*net.TCPConn]bool{}, thawed: make(chan struct{})}
+	p := &Proxy{listener: listener, target: target, ends: map[*net.TCPConn]*connection{}, thawed: make(chan struct{})}
 	close(p.thawed)
 	go p.accept()
 	return p, nil
@@ -94,10 +99,41 @@ func (p *Proxy) Cut() int {
 func (p *Proxy) Freeze() int {
 	p.lock.Lock()
 	defer p.lock.Unlock()
+	p.freezeAll = true
+	p.freeze()
+	return len(p.ends) / 2
+}
+
+// FreezeSome holds all that some of the present connections say, until Restore, as if one of several paths was lost: they
+// are chosen at random, each with a probability of one to so many. It returns how many there are. A client that has several
+// connections hears of some things, and not of others.
+func (p *Proxy) FreezeSome(oneOf int) int {
+	p.lock.Lock()
+	defer p.lock.Unlock()
+	count := 0
+	for c := range p.connections() {
+		if c.isFrozen = rand.IntN(oneOf) == 0; c.isFrozen {
+			count++
+		}
+	}
+	p.freeze()
+	return count
+}
+
+// connections needs the lock.
+func (p *Proxy) connections() map[*connection]bool {
+	all := map[*connection]bool{}
+	for _, c := range p.ends {
+		all[c] = true
+	}
+	return all
+}
+
+// freeze needs the lock.
+func (p *Proxy) freeze() {
 	if p.isThawed() {
 		p.thawed = make(chan struct{})
 	}
-	return len(p.ends) / 2
 }
 
 // Delay has all that is said take so long, in each direction, until Restore. It returns how many connections there are.
@@ -111,7 +147,10 @@ func (p *Proxy) Delay(delay time.Duration) int {
 // Restore ends all disturbances. What was held or delayed arrives.
 func (p *Proxy) Restore() {
 	p.lock.Lock()
-	p.delay, p.refuses = 0, false
+	p.delay, p.refuses, p.freezeAll = 0, false, false
+	for c := range p.connections() {
+		c.isFrozen = false
+	}
 	p.lock.Unlock()
 	p.thaw()
 }
@@ -134,55 +173,58 @@ func (p *Proxy) isThawed() bool {
 	}
 }
 
-func (p *Proxy) awaitThaw() {
+func (p *Proxy) awaitThaw(c *connection) {
 	p.lock.Lock()
-	thawed := p.thawed
+	thawed, passes := p.thawed, !p.freezeAll && !c.isFrozen
 	p.lock.Unlock()
-	<-thawed
+	if !passes {
+		<-thawed
+	}
 }
 
 func (p *Proxy) accept() {
 	for {
-		connection, err := p.listener.Accept()
+		client, err := p.listener.Accept()
 		if err != nil {
 			return // It is closed.
 		}
-		go p.serve(connection.(*net.TCPConn))
+		go p.serve(client.(*net.TCPConn))
 	}
 }
 
 // serve connects a client to the target until both have nothing more to say.
 func (p *Proxy) serve(client *net.TCPConn) {
-	if !p.add(client) {
+	c := &connection{}
+	if !p.add(client, c) {
 		return
 	}
 	defer p.remove(client)
-	p.awaitThaw()
-	connection, err := net.Dial("tcp", p.target)
+	p.awaitThaw(c)
+	dialed, err := net.Dial("tcp", p.target)
 	if err != nil {
 		reset(client)
 		return
 	}
-	server := connection.(*net.TCPConn)
-	if !p.add(server) {
+	server := dialed.(*net.TCPConn)
+	if !p.add(server, c) {
 		return
 	}
 	defer p.remove(server)
 	var both sync.WaitGroup
-	both.Go(func() { p.pass(client, server) })
-	both.Go(func() { p.pass(server, client) })
+	both.Go(func() { p.pass(c, client, server) })
+	both.Go(func() { p.pass(c, server, client) })
 	both.Wait()
 }
 
 // add returns false if the connection was reset.
-func (p *Proxy) add(end *net.TCPConn) bool {
+func (p *Proxy) add(end *net.TCPConn, c *connection) bool {
 	p.lock.Lock()
 	defer p.lock.Unlock()
 	if p.refuses {
 		reset(end)
 		return false
 	}
-	p.ends[end] = true
+	p.ends[end] = c
 	return true
 }
 
@@ -200,7 +242,7 @@ type chunk struct {
 }
 
 // pass passes on what one end says, until it has nothing more to say.
-func (p *Proxy) pass(from, to *net.TCPConn) {
+func (p *Proxy) pass(c *connection, from, to *net.TCPConn) {
 	chunks := make(chan chunk, queueLength)
 	var failed error
 	go func() {
@@ -222,7 +264,7 @@ func (p *Proxy) pass(from, to *net.TCPConn) {
 		if isDelayed { // If not, all that was delayed arrives at once.
 			time.Sleep(time.Until(next.due))
 		}
-		p.awaitThaw()
+		p.awaitThaw(c)
 		if _, err := to.Write(next.data); err != nil {
 			reset(from) // So that nothing more is read from it.
 		}

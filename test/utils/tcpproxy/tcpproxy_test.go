@@ -145,6 +145,43 @@ func TestFreeze(t *testing.T) {
 	}
 }
 
+// Some of the connections are frozen, and those that begin meanwhile are not.
+func TestFreezeSome(t *testing.T) {
+	proxy, dial := start(t)
+	clients := map[peer]bool{}
+	for range 40 {
+		client := dial()
+		client.say("one")
+		client.expect("one", 10*time.Second)
+		clients[client] = true
+	}
+	count := proxy.FreezeSome(4)
+	if count == 0 || count == len(clients) {
+		t.Fatalf("%d of %d connections are frozen, want some", count, len(clients))
+	}
+	silent := 0
+	for client := range clients {
+		client.say("two")
+		_ = client.SetReadDeadline(time.Now().Add(200 * time.Millisecond))
+		if _, err := client.lines.Peek(1); err != nil {
+			silent++
+		}
+	}
+	if silent < count {
+		t.Errorf("%d connections are silent, want at least the %d that are frozen", silent, count)
+	}
+	young := dial()
+	young.say("two")
+	young.expect("two", 10*time.Second)
+	proxy.Restore()
+	for client := range clients {
+		client.expect("two", 10*time.Second)
+	}
+	if n := proxy.FreezeSome(1); n != len(clients)+1 {
+		t.Errorf("%d connections are frozen, want all", n)
+	}
+}
+
 // An end that closes a frozen connection is not heard.
 func TestFreezeClosed(t *testing.T) {
 	listener, err := net.Listen("tcp", "127.0.0.1:0")
