@@ -15,9 +15,9 @@
 # limitations under the License.
 
 # Tests the checker of the histories: each diff in test/system/testdata/defects makes a defect again that was mended,
-# in a copy of the committed files, and has histories run until one of them breaks the rule that it names. Ends
-# with a table, and fails if a defect is not found. DEFECTS="no-fence no-budget" selects some, HISTORIES limits how many
-# histories each may take. "hack/test-defects.sh check" only says whether they can still be made.
+# or a mistake like those, in a copy of the committed files, and has histories run until one of them breaks the rule
+# that it names. Ends with a table, and fails if a defect is not found. DEFECTS="no-fence no-budget" selects some,
+# HISTORIES limits how many histories each may take. "hack/test-defects.sh check" only says whether they can still be made.
 
 set -o errexit -o nounset -o pipefail
 cd "$(dirname "${BASH_SOURCE[0]}")/.."
@@ -36,7 +36,7 @@ mkdir -p "${LOGS}"
 git clone --quiet --shared . "${COPY}"
 mkdir -p "${COPY}/_output/bin"
 cp _output/bin/etcd "${COPY}/_output/bin/"
-printf '%-20s %10s %10s  %s\n' defect histories revisions found | tee "${LOGS}/table"
+printf '%-24s %10s %10s  %s\n' defect histories revisions found | tee "${LOGS}/table"
 for patch in "${PATCHES}"/*.diff; do
   name=$(basename "${patch}" .diff)
   [[ -z ${DEFECTS:-} || " ${DEFECTS} " == *" ${name} "* ]] || continue
@@ -54,7 +54,7 @@ for patch in "${PATCHES}"/*.diff; do
     [[ -z ${at} ]] || found="seed $((1000 + histories)), revision ${at}"
     revisions=$((revisions + ${at:-${of:-0}}))
   done
-  printf '%-20s %10d %10d  %s\n' "${name}" "${histories}" "${revisions}" "${found}" | tee -a "${LOGS}/table"
+  printf '%-24s %10d %10d  %s\n' "${name}" "${histories}" "${revisions}" "${found}" | tee -a "${LOGS}/table"
   [[ ${found} != no ]] || missed=1
   git -C "${COPY}" apply --reverse "${PWD}/${patch}"
 done

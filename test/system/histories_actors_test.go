@@ -29,6 +29,7 @@ import (
 	coordinationv1alpha1 "k8s.io/api/coordination/v1alpha1"
 	v1 "k8s.io/api/core/v1"
 	policyv1 "k8s.io/api/policy/v1"
+	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/apimachinery/pkg/util/intstr"
@@ -411,14 +412,49 @@ func (a *actor) applyByHand(ctx context.Context, node string, unschedulable bool
 }
 
 // announce says that a maintenance is planned for a node of which no controller says anything, as everybody may who
-// writes the status of nodes (KEP-5683).
+// writes the status of nodes (KEP-5683), or for those of a maintenance that ends: the controllers write to them as well.
 func (a *actor) announce(ctx context.Context) {
+	if a.oneOf(2) == 0 {
+		a.announceAtEnd(ctx)
+		return
+	}
 	name := a.node()
 	node, err := a.client().CoreV1().Nodes().Get(ctx, name, metav1.GetOptions{})
 	if err != nil || slices.ContainsFunc(node.Status.Conditions, func(c v1.NodeCondition) bool { return c.Type == v1.NodeMaintenancePlanned }) {
 		return
 	}
 	_ = a.patchCondition(ctx, name, v1.NodeMaintenancePlanned, v1.ConditionTrue, history.Announced)
+}
+
+// announceAtEnd announces the next maintenance as soon as one ends.
+func (a *actor) announceAtEnd(ctx context.Context) {
+	client := a.test.clients[a.oneOf(len(a.test.clients))]
+	for end := time.Now().Add(opposition); ctx.Err() == nil && time.Now().Before(end); time.Sleep(opposeInterval) {
+		list, err := client.CoordinationV1alpha1().NodeMaintenances().List(ctx, metav1.ListOptions{})
+		if err != nil {
+			continue
+		}
+		at := slices.IndexFunc(list.Items, func(m coordinationv1alpha1.NodeMaintenance) bool {
+			return m.Spec.Stage == coordinationv1alpha1.NodeMaintenanceStageComplete && !meta.IsStatusConditionTrue(m.Status.Conditions, string(coordinationv1alpha1.NodeMaintenanceConditionCompleted))
+		})
+		if at < 0 {
+			continue
+		}
+		matcher, err := maintenance.NewNodeMatcher(list.Items[at].Spec.NodeSelector)
+		if err != nil {
+			return
+		}
+		nodes, err := client.CoreV1().Nodes().List(ctx, metav1.ListOptions{})
+		if err != nil {
+			return
+		}
+		for i := range nodes.Items {
+			if matcher.Matches(&nodes.Items[i]) {
+				_ = patchNodeCondition(ctx, client, nodes.Items[i].Name, v1.NodeMaintenancePlanned, v1.ConditionTrue, history.Announced)
+			}
+		}
+		return
+	}
 }
 
 func (a *actor) patchCondition(ctx context.Context, node string, conditionType v1.NodeConditionType, status v1.ConditionStatus, reason string) error {

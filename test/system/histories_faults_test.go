@@ -58,6 +58,7 @@ var historyFaults = append([]historyFault{
 	{"suspend an API server and its controller manager", suspendBoth},
 	{"kill a controller manager", killControllerManager},
 	{"kill a controller manager", killControllerManager},
+	{"no controller manager runs", stopControllerManagers},
 	{"kill an API server", restartAPIServer},
 	{"kill an API server that returns without the lane", func(t *historyTest, tCtx ktesting.TContext, d disturbance) {
 		d.release.FeatureGates = strings.Replace(d.release.FeatureGates, "EvictionLane=true", "EvictionLane=false", 1)
@@ -135,6 +136,26 @@ func killControllerManager(t *historyTest, tCtx ktesting.TContext, d disturbance
 	time.Sleep(d.short)
 	t.awaitNetwork()
 	tCtx.ExpectNoError(d.replica.StartControllerManager(tCtx, d.release))
+}
+
+// idle is how much longer no controller manager runs than another one is suspended: longer than API servers take a request
+// for wanted that nobody has withdrawn, and than rules allow for that.
+const idle = 22 * time.Second
+
+// stopControllerManagers has others change what controllers have begun: the next ones find that all at once.
+func stopControllerManagers(t *historyTest, tCtx ktesting.TContext, d disturbance) {
+	tCtx.Helper()
+	for _, replica := range t.replicas {
+		_ = replica.KillControllerManager() // One that has lost its lease has ended by itself.
+	}
+	select {
+	case <-t.found:
+	case <-time.After(idle + d.long):
+	}
+	t.awaitNetwork()
+	for i, replica := range t.replicas {
+		tCtx.ExpectNoError(replica.StartControllerManager(tCtx, t.releases[i]))
+	}
 }
 
 func restartAPIServer(t *historyTest, tCtx ktesting.TContext, d disturbance) {
