@@ -42,17 +42,25 @@ func (c *Checker) Unfinished() []string {
 		}
 	})
 	each(w, func(node *v1.Node) {
-		claimed, drained, cordonedFor := false, false, ""
+		claimed, kept, drained, awaited, cordonedFor := false, false, false, false, ""
 		each(w, func(m *coordinationv1alpha1.NodeMaintenance) {
-			if goesOn(m) && selects(m, node) && m.Spec.Stage == coordinationv1alpha1.NodeMaintenanceStageCordon {
-				cordonedFor = m.Name
+			if !goesOn(m) || !selects(m, node) {
+				return
 			}
-			claimed = claimed || goesOn(m) && selects(m, node)
-			drained = drained || goesOn(m) && selects(m, node) && m.Spec.Stage == coordinationv1alpha1.NodeMaintenanceStageDrain
+			isOfThis := func(a v1.MaintenanceAdmission) bool { return a.MaintenanceUID == m.UID }
+			hasBegun := slices.ContainsFunc(begunWith(node), isOfThis)
+			switch m.Spec.Stage {
+			case coordinationv1alpha1.NodeMaintenanceStageCordon:
+				claimed, cordonedFor = true, m.Name
+			default:
+				claimed, drained = claimed || hasBegun, drained || hasBegun
+				awaited = awaited || !slices.ContainsFunc(admissionsOf(node), isOfThis)
+				kept = kept || wasInStageCordon(m)
+			}
 		})
 		status := node.Status.MaintenanceStatus
 		switch {
-		case !claimed && node.Spec.Unschedulable && !c.byHand[node.UID]:
+		case !claimed && !kept && node.Spec.Unschedulable && !c.byHand[node.UID]:
 			add("node %s stays unschedulable, and no maintenance claims it", node.Name)
 		case cordonedFor != "" && !node.Spec.Unschedulable:
 			add("node %s is schedulable, and maintenance %s cordons it", node.Name, cordonedFor)
@@ -60,7 +68,7 @@ func (c *Checker) Unfinished() []string {
 			add("node %s says that a maintenance is in progress, and none is", node.Name)
 		case !drained && status != nil && len(status.DrainTargets) > 0:
 			add("node %s has the drain targets %v, and no maintenance drains it", node.Name, targets(status.DrainTargets))
-		case !drained && slices.ContainsFunc(node.Spec.Taints, func(taint v1.Taint) bool { return taint.Key == plannedTaint }):
+		case !awaited && slices.ContainsFunc(node.Spec.Taints, func(taint v1.Taint) bool { return taint.Key == plannedTaint }):
 			add("node %s has the taint %s, and no maintenance is to drain it", node.Name, plannedTaint)
 		}
 		if drained {
@@ -77,6 +85,13 @@ func (c *Checker) Unfinished() []string {
 	left = append(left, unfinishedViews(w)...)
 	slices.Sort(left)
 	return left
+}
+
+// wasInStageCordon reports whether a maintenance has cordoned nodes before it drains them: they stay so until it begins with them.
+func wasInStageCordon(m *coordinationv1alpha1.NodeMaintenance) bool {
+	return slices.ContainsFunc(m.Status.StageStatuses, func(s coordinationv1alpha1.StageStatus) bool {
+		return s.Name == coordinationv1alpha1.NodeMaintenanceStageCordon
+	})
 }
 
 // saysInProgress reports whether the controller, and nobody else, has written that a maintenance is in progress.

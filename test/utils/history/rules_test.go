@@ -1283,7 +1283,7 @@ func TestUnfinished(t *testing.T) {
 	}{
 		"a drain that goes on": {func(s *story) {
 			s.maintenance()
-			s.node(cordoned, begun("m"), aimedAt(1000), inProgress, planned)
+			s.node(cordoned, begun("m"), aimedAt(1000), inProgress)
 			s.pod()
 			s.request(forDrain)
 		}, ""},
@@ -1293,12 +1293,26 @@ func TestUnfinished(t *testing.T) {
 			s.pod()
 			s.request(forDrain, finish(canceled, metav1.ConditionTrue))
 		}, ""},
-		"a node that is to be cordoned": {func(s *story) { s.maintenance(cordons); s.node() }, "node n1 is schedulable, and maintenance m cordons it"},
-		"a node that is cordoned":       {func(s *story) { s.maintenance(cordons); s.node(cordoned) }, ""},
-		"cordoned by hand":              {func(s *story) { s.node(); s.node(cordoned, byHand("1")) }, ""},
-		"cordoned for ever":             {func(s *story) { s.maintenance(complete); s.node(); s.node(cordoned) }, "node n1 stays unschedulable"},
-		"planned":                       {func(s *story) { s.maintenance(idle); s.node() }, ""},
-		"in progress for ever":          {func(s *story) { s.maintenance(idle); s.node(inProgress) }, "node n1 says that a maintenance is in progress"},
+		"a node that is to be cordoned":                 {func(s *story) { s.maintenance(cordons); s.node() }, "node n1 is schedulable, and maintenance m cordons it"},
+		"a node that is cordoned":                       {func(s *story) { s.maintenance(cordons); s.node(cordoned) }, ""},
+		"cordoned by hand":                              {func(s *story) { s.node(); s.node(cordoned, byHand("1")) }, ""},
+		"cordoned for ever":                             {func(s *story) { s.maintenance(complete); s.node(); s.node(cordoned) }, "node n1 stays unschedulable"},
+		"planned":                                       {func(s *story) { s.maintenance(idle); s.node() }, ""},
+		"planned for a drain":                           {func(s *story) { s.maintenance(); s.node(planned) }, ""},
+		"a taint of a node that a drain has begun with": {func(s *story) { s.maintenance(); s.node(cordoned, begun("m"), planned) }, "node n1 has the taint"},
+		"cordoned for ever, and another drain has yet to begin": {func(s *story) { s.maintenance(); s.node(); s.node(cordoned) }, "node n1 stays unschedulable"},
+		"cordoned until the drain begins": {func(s *story) {
+			s.maintenance(func(m *coordinationv1alpha1.NodeMaintenance) {
+				m.Status.StageStatuses = []coordinationv1alpha1.StageStatus{{Name: coordinationv1alpha1.NodeMaintenanceStageCordon}}
+			})
+			s.node()
+			s.node(cordoned)
+		}, ""},
+		"cordoned for ever after it was given back":                {func(s *story) { s.maintenance(); s.node(); s.node(cordoned, begun("m"), done) }, "node n1 stays unschedulable"},
+		"in progress for ever, and another drain has yet to begin": {func(s *story) { s.maintenance(); s.node(inProgress) }, "node n1 says that a maintenance is in progress"},
+		"targets for ever, and another drain has yet to begin":     {func(s *story) { s.maintenance(); s.node(aimedAt(1000)) }, "node n1 has the drain targets map[Default:1000]"},
+		"requested for ever, and another drain has yet to begin":   {func(s *story) { s.maintenance(); s.node(); s.pod(); s.request(forDrain) }, "the eviction of pod web-0 (UID 6b2a37a5) is requested for a drain"},
+		"in progress for ever":                                     {func(s *story) { s.maintenance(idle); s.node(inProgress) }, "node n1 says that a maintenance is in progress"},
 		"somebody else says so": {func(s *story) {
 			s.node(inProgress, func(node *v1.Node) { node.Status.Conditions[0].Reason = Announced })
 		}, ""},
