@@ -119,6 +119,16 @@ func (c *Controller) confirmMissing(ctx context.Context, t *target, wasThere, ha
 	return failedAs(lifecyclev1alpha1.EvictionConditionReasonEvictionInvalid, fmt.Sprintf("Target pod UID mismatch: expected %s, got %s.", t.uid, pod.UID)), 0, nil
 }
 
+// outcome returns how the eviction ends as the request says. A request that is deleted in the middle of it is created again as
+// long as somebody wants that, and may come too late for the pod: then it says that there never was one.
+func (t *target) outcome() outcome {
+	end := outcomeOf(t.request)
+	if t.pod == nil && end.failedReason == lifecyclev1alpha1.EvictionConditionReasonEvictionInvalid && slices.ContainsFunc(t.evictions, provesPod) {
+		return evictedAs(lifecyclev1alpha1.EvictionConditionReasonPodDeleted, fmt.Sprintf("Target Pod %s was deleted.", t.name))
+	}
+	return end
+}
+
 // endedSince returns since when the pod of an Eviction is missing or terminal, or nobody requests it, while no request says
 // so.
 func (c *Controller) endedSince(t *target) time.Time {

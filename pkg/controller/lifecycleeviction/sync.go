@@ -64,7 +64,7 @@ func (c *Controller) sync(ctx context.Context, key string) (after time.Duration,
 		wait = earlier(wait, later)
 		switch errs = append(errs, err); {
 		case t.request != nil:
-			end = outcomeOf(t.request)
+			end = t.outcome()
 		case later > 0:
 			end, isDeleted = awaitingAs(deletedText), true
 		case apierrors.IsForbidden(err):

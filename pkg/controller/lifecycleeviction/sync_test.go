@@ -356,6 +356,31 @@ func TestAskedAgainAfterTheEnd(t *testing.T) {
 	}
 }
 
+// The pod is gone before the request was there again that somebody had deleted: the Eviction says that it was there.
+func TestAskedAgainTooLate(t *testing.T) {
+	request := ended(requestedBy(requestAt(0), drainer), coordinationv1alpha1.EvictionRequestConditionCanceled, coordinationv1alpha1.EvictionRequestReasonValidationFailed, epoch)
+	for name, test := range map[string]struct {
+		failed *lifecyclev1alpha1.Eviction
+		want   string
+	}{
+		"its eviction had begun": {endedAs(shows("pod-1-web", evictor), canceledAs("")), podIsGone},
+		"there never was one":    {endedAs(shows("pod-1-web"), failedAs(lifecyclev1alpha1.EvictionConditionReasonEvictionInvalid, "")), notValid},
+	} {
+		t.Run(name, func(t *testing.T) {
+			w := newWorld(t, asks("one", drainer), request.DeepCopy(), test.failed)
+			for range 2 {
+				if _, _, err := w.step(); err != nil {
+					t.Fatal(err)
+				}
+				w.refresh()
+				if got := w.answered("one"); got != test.want {
+					t.Errorf("the answer is %s, want %s", got, test.want)
+				}
+			}
+		})
+	}
+}
+
 // A failed Eviction is followed by another one only if the eviction goes on.
 func TestNothingFollowsAFailure(t *testing.T) {
 	failed := endedAs(shows("pod-1-web", evictor), canceledAs(""))
