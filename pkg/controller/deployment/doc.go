@@ -58,6 +58,8 @@ limitations under the License.
 //     on it. The deadline survives restarts, and does not count outages (pkg/controller/util/evictionturn). Only
 //     the ten minutes after which a pod is passed on because its Deployment cannot be reconciled begin again with
 //     the process.
+//   - A surge that another client reverts is restored at most as often as pkg/controller/util/revertpace says, and
+//     the deadline goes on.
 //   - A ReplicaSet that is orphaned during a surge, before the Deployment has seen its own deletion, keeps the
 //     extra replica until a Deployment adopts it.
 //
@@ -79,6 +81,7 @@ limitations under the License.
 //	eviction_plan.go               the desired surge; pure
 //	eviction_workload.go           what the caches say about the Deployment, its ReplicaSets and pods
 //	eviction_unschedulable.go      replacements that cannot be scheduled before the old pods have left
+//	eviction_contest.go            surges that other clients revert
 //	eviction_turn_result.go        what the turns report
 //	eviction_surger.go             the hook in the sync, and the turns
 //	eviction_watch.go              which event enqueues which Deployment

@@ -188,7 +188,7 @@ func (s *simulation) newSurger() *surger {
 		s.t.Fatal(err)
 	}
 	return &surger{
-		nodeLister: s.caches.Core().V1().Nodes().Lister(), budgets: budgets, releases: map[types.UID]releases{},
+		nodeLister: s.caches.Core().V1().Nodes().Lister(), budgets: budgets, releases: map[types.UID]releases{}, written: map[types.UID]*writtenSurge{},
 		dc: s.dc, client: s.dc.client, reportClient: s.dc.client, live: evictionpacing.NewLiveReleases(s.dc.client, isReleased), clock: clock.RealClock{}, requests: s.caches.Coordination().V1alpha1().EvictionRequests().Informer().GetIndexer(),
 		requestsSynced: func() bool { return s.synced },
 		openTurns:      map[types.UID]*openTurn{}, progress: map[types.UID]progress{}, uncertainWrites: map[types.UID]map[string]uncertainWrite{}, surgeWrites: newConsistencyStore(s.caches.Apps().V1().ReplicaSets()),

@@ -115,6 +115,8 @@ type surger struct {
 	// uncertainWrites are the writes of the rest of the sync whose responses were lost, by the UID
 	// of the Deployment and the name of the ReplicaSet. While there are any, no surge grows.
 	uncertainWrites map[types.UID]map[string]uncertainWrite
+	// written are the surges that this process has written last, by the UID of the Deployment.
+	written map[types.UID]*writtenSurge
 	// releases are the pods that this process has released, by the UID of the Deployment.
 	releases map[types.UID]releases
 	// misplaced are the Deployments with a pod that came to a node that maintenances claimed, by the name of the node:
@@ -184,6 +186,7 @@ func (dc *DeploymentController) SurgeForEvictions(informers SurgeInformers, repo
 		rolloutWrites:   newConsistencyStore(replicaSets),
 		openTurns:       map[types.UID]*openTurn{},
 		uncertainWrites: map[types.UID]map[string]uncertainWrite{},
+		written:         map[types.UID]*writtenSurge{},
 		releases:        map[types.UID]releases{},
 		misplaced:       map[string]sets.Set[types.UID]{},
 		progress:        map[types.UID]progress{},
@@ -285,10 +288,14 @@ func (s *surger) apply(ctx context.Context, w *workload) error {
 		}
 		updated, err := s.client.AppsV1().ReplicaSets(rs.Namespace).Update(ctx, rs, metav1.UpdateOptions{})
 		if err != nil {
+			if !isRefused(err) {
+				s.noteUnanswered(w.deployment.UID)
+			}
 			return fmt.Errorf("scaling ReplicaSet %s to %d, including an eviction surge of %d: %w", klog.KObj(rs), *rs.Spec.Replicas, next.Surge, err)
 		}
 		s.surgeWrites.WroteAt(types.NamespacedName{Namespace: w.deployment.Namespace, Name: w.deployment.Name}, w.deployment.UID, apps.Resource("replicasets"), updated.ResourceVersion)
 		s.recordSurge(w.deployment, set, next)
+		s.noteSurge(w.now, w, set, rs, next)
 		if set.view, set.recorded, err = deploymentutil.WithoutEvictionSurge(updated, int(next.Surge)); err != nil {
 			return err
 		}
@@ -323,8 +330,9 @@ func (dc *DeploymentController) writeReplicaSet(ctx context.Context, view *apps.
 	if dc.surger == nil {
 		return dc.client.AppsV1().ReplicaSets(view.Namespace).Update(ctx, view, metav1.UpdateOptions{})
 	}
-	updated, err := dc.client.AppsV1().ReplicaSets(view.Namespace).Update(ctx, deploymentutil.WithEvictionSurge(view), metav1.UpdateOptions{})
-	dc.surger.noteRollout(view, updated, err)
+	sent := deploymentutil.WithEvictionSurge(view)
+	updated, err := dc.client.AppsV1().ReplicaSets(view.Namespace).Update(ctx, sent, metav1.UpdateOptions{})
+	dc.surger.noteRollout(sent, updated, err)
 	if err != nil {
 		return updated, err
 	}
@@ -342,17 +350,25 @@ func (s *surger) noteRollout(sent, stored *apps.ReplicaSet, err error) {
 	}
 	if err == nil {
 		s.rolloutWrites.WroteAt(types.NamespacedName{Namespace: sent.Namespace, Name: d.Name}, d.UID, apps.Resource("replicasets"), stored.ResourceVersion)
+		s.noteScaled(d.UID, sent)
 		return
 	}
-	if status := apierrors.APIStatus(nil); errors.As(err, &status) && status.Status().Code < http.StatusInternalServerError {
-		return // It was rejected.
+	if isRefused(err) {
+		return
 	}
+	s.noteUnanswered(d.UID)
 	s.lock.Lock()
 	defer s.lock.Unlock()
 	if s.uncertainWrites[d.UID] == nil {
 		s.uncertainWrites[d.UID] = map[string]uncertainWrite{}
 	}
 	s.uncertainWrites[d.UID][sent.Name] = uncertainWrite{version: sent.ResourceVersion, until: s.clock.Now().Add(uncertainWriteTimeout)}
+}
+
+// isRefused reports whether a write that has failed had no effect.
+func isRefused(err error) bool {
+	status := apierrors.APIStatus(nil)
+	return errors.As(err, &status) && status.Status().Code < http.StatusInternalServerError
 }
 
 // hasUncertainWrite reports whether the cache may lack a write whose response was lost. Another

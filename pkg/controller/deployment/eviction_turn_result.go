@@ -149,6 +149,8 @@ func (w *workload) waiting(set *replicaSet) string {
 		return fmt.Sprintf("Waiting: %s is paused during a rollout and needs all of its available pods.", w)
 	case w.rolling:
 		return fmt.Sprintf("Waiting for the rollout of %s to complete.", w)
+	case set.contested:
+		return surging + set.contest()
 	case set.surging() == 0:
 		return fmt.Sprintf("Waiting: %s has %d pods and cannot create more yet.", w, len(set.pods))
 	}

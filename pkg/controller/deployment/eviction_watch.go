@@ -142,6 +142,7 @@ func (s *surger) forget(d *apps.Deployment) {
 	s.lock.Lock()
 	delete(s.progress, d.UID)
 	delete(s.uncertainWrites, d.UID)
+	delete(s.written, d.UID)
 	delete(s.releases, d.UID)
 	for node, deployments := range s.misplaced {
 		if deployments.Delete(d.UID); deployments.Len() == 0 {

@@ -90,6 +90,9 @@ type replicaSet struct {
 	living []*v1.Pod
 	// hindered is how many more pods have to leave before their replacements can be scheduled.
 	hindered int
+	// reverted is true if another client has reverted the surge, pausing if it is not restored yet, and contested if
+	// that happens again and again.
+	reverted, pausing, contested bool
 }
 
 // askedPod is a pod whose eviction request waits for the Deployment.
@@ -135,6 +138,7 @@ func (s *surger) observe(ctx context.Context, now time.Time, d *apps.Deployment,
 	}
 	w.scale()
 	w.assignRoom()
+	s.observeReverts(w)
 	s.observeHindered(w)
 	return w
 }
@@ -318,7 +322,7 @@ func (w *workload) next(set *replicaSet) deploymentutil.EvictionSurge {
 	switch {
 	case w.rolling, set.wanted == 0:
 		return deploymentutil.EvictionSurge{}
-	case w.incomplete, w.uncertain:
+	case w.incomplete, w.uncertain, set.pausing:
 		next := set.recorded
 		next.Surge = int32(min(int(next.Surge), set.room, set.wanted))
 		next.Ending = next.Surge < set.recorded.Surge || next.Ending

@@ -1,0 +1,130 @@
+/*
+Copyright 2026 The Kubernetes Authors.
+
+Licensed under the Apache License, Version 2.0 (the "License");
+you may not use this file except in compliance with the License.
+You may obtain a copy of the License at
+
+    http://www.apache.org/licenses/LICENSE-2.0
+
+Unless required by applicable law or agreed to in writing, software
+distributed under the License is distributed on an "AS IS" BASIS,
+WITHOUT WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied.
+See the License for the specific language governing permissions and
+limitations under the License.
+*/
+
+package deployment
+
+import (
+	"fmt"
+	"time"
+
+	apps "k8s.io/api/apps/v1"
+	v1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
+
+	deploymentutil "k8s.io/kubernetes/pkg/controller/deployment/util"
+	"k8s.io/kubernetes/pkg/controller/util/revertpace"
+)
+
+// eventSurgeContested: another client reverts the surge of the Deployment again and again.
+const eventSurgeContested = "EvictionSurgeContested"
+
+// writtenSurge is the surge of a Deployment that this process has last written, and how often it has restored it because
+// another client had reverted it, such as a tool that has spec.replicas of the ReplicaSet in git. It outlasts the
+// surge: a restart empties it.
+type writtenSurge struct {
+	// replicaSet is the UID of the ReplicaSet. It is empty if there is no surge.
+	replicaSet types.UID
+	// replicas and record are spec.replicas and the annotation.
+	replicas int32
+	record   string
+	// since is that of the record. A surge that is restored has made no progress.
+	since    metav1.Time
+	restored revertpace.Attempts
+}
+
+// isReverted reports whether another client has changed the ReplicaSet so that the surge is gone or smaller. If it has
+// more replicas, no pods are lost, and upstream's sync removes them as well.
+func (w *writtenSurge) isReverted(stored *apps.ReplicaSet) bool {
+	return w.replicaSet == stored.UID && (*stored.Spec.Replicas < w.replicas || stored.Annotations[deploymentutil.EvictionSurgeAnnotation] != w.record)
+}
+
+// observeReverts looks for surges that other clients have reverted.
+func (s *surger) observeReverts(w *workload) {
+	s.lock.Lock()
+	defer s.lock.Unlock()
+	written := s.written[w.deployment.UID]
+	if written == nil {
+		return
+	}
+	for _, set := range w.sets {
+		switch {
+		case w.rolling, set.stored.UID == written.replicaSet && set.toLeave() == 0:
+			written.replicaSet = "" // The surge ends.
+		case written.isReverted(set.stored):
+			set.reverted = true
+			if set.recorded.Since.IsZero() {
+				set.recorded.Since = written.since
+			}
+			if wait := written.restored.Wait(w.now); wait > 0 {
+				set.pausing = true
+				w.recheck(w.now.Add(wait))
+			}
+		}
+		if over := written.restored.ContestOver(w.now); !over.IsZero() && set.toLeave() > 0 {
+			set.contested = true
+			w.recheck(over)
+		}
+	}
+}
+
+// noteSurge records that the surge of a ReplicaSet was written.
+func (s *surger) noteSurge(now time.Time, w *workload, set *replicaSet, sent *apps.ReplicaSet, next deploymentutil.EvictionSurge) {
+	if next.Surge == 0 && set.reverted {
+		return // It is still reverted.
+	}
+	restored := set.reverted && next.Surge > set.recorded.Surge
+	s.lock.Lock()
+	written := s.written[w.deployment.UID]
+	if written == nil {
+		written = &writtenSurge{}
+		s.written[w.deployment.UID] = written
+	}
+	written.replicaSet, written.replicas, written.record, written.since = sent.UID, *sent.Spec.Replicas, sent.Annotations[deploymentutil.EvictionSurgeAnnotation], next.Since
+	if next.Surge == 0 {
+		written.replicaSet = ""
+	}
+	contested := restored && revertpace.IsContest(written.restored.Made(now))
+	s.lock.Unlock()
+	if contested {
+		set.contested = true
+		s.dc.eventRecorder.Eventf(w.deployment, v1.EventTypeWarning, eventSurgeContested, "Another client keeps reverting the eviction surge of replica set %s. It is restored ever more slowly, at most once a minute", set.stored.Name)
+	}
+}
+
+// noteScaled records that the rest of the sync has written a ReplicaSet with its surge.
+func (s *surger) noteScaled(d types.UID, sent *apps.ReplicaSet) {
+	s.lock.Lock()
+	defer s.lock.Unlock()
+	if written, record := s.written[d], sent.Annotations[deploymentutil.EvictionSurgeAnnotation]; written != nil && written.replicaSet == sent.UID && record != "" {
+		written.replicas, written.record = *sent.Spec.Replicas, record
+	}
+}
+
+// noteUnanswered records that a write of a surge may or may not have taken effect: nobody has reverted what the cache
+// shows next.
+func (s *surger) noteUnanswered(d types.UID) {
+	s.lock.Lock()
+	defer s.lock.Unlock()
+	if written := s.written[d]; written != nil {
+		written.replicaSet = ""
+	}
+}
+
+// contest returns the message about a surge that another client reverts.
+func (set *replicaSet) contest() string {
+	return fmt.Sprintf("another client keeps reverting spec.replicas of ReplicaSet %s, which is restored at most once a minute: see its metadata.managedFields.", set.stored.Name)
+}
