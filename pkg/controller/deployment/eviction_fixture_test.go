@@ -47,6 +47,7 @@ import (
 	"k8s.io/klog/v2"
 	"k8s.io/utils/ptr"
 
+	podutil "k8s.io/kubernetes/pkg/api/v1/pod"
 	"k8s.io/kubernetes/pkg/controller"
 	"k8s.io/kubernetes/pkg/controller/deployment/metrics"
 	deploymentutil "k8s.io/kubernetes/pkg/controller/deployment/util"
@@ -93,6 +94,9 @@ func withSurger(t *testing.T, objects []runtime.Object, test func(*testing.T, *s
 		})
 		f.caches = informers.NewSharedInformerFactory(f.client, 0)
 		f.newController()
+		for _, object := range objects {
+			f.sawAsReported(object)
+		}
 		ctx, cancel := context.WithCancel(klog.NewContext(t.Context(), klog.Logger{}))
 		f.ctx = ctx
 		defer func() {
@@ -269,9 +273,25 @@ func (f *surgeFixture) restart() {
 	f.intercepts = false
 }
 
+// sawAsReported lets the controller have seen since when a pod is not ready: the clocks agree.
+func (f *surgeFixture) sawAsReported(obj runtime.Object) {
+	if pod, ok := obj.(*v1.Pod); ok {
+		f.dc.surger.unready.Saw(pod, unreadyAsReported(pod))
+	}
+}
+
+// unreadyAsReported returns since when a pod that is not ready is so by the clocks of its node and of the API server.
+func unreadyAsReported(pod *v1.Pod) time.Time {
+	if ready := podutil.GetPodReadyCondition(pod.Status); ready != nil {
+		return laterOf(pod.CreationTimestamp.Time, ready.LastTransitionTime.Time)
+	}
+	return pod.CreationTimestamp.Time
+}
+
 // put creates or replaces an object, and waits until the caches have it.
 func (f *surgeFixture) put(obj runtime.Object) {
 	f.t.Helper()
+	f.sawAsReported(obj)
 	resource, accessor := f.resourceOf(obj)
 	// A new UID is a new object.
 	if existing, err := f.client.Tracker().Get(resource, accessor.GetNamespace(), accessor.GetName()); err != nil {

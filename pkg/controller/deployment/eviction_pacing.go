@@ -188,7 +188,7 @@ func (w *workload) members(known releases, hasLeft func(*v1.Pod) bool, left depa
 		for i, pod := range set.pods {
 			member := &evictionpacing.Member{
 				Name: set.living[i].Name, Pod: set.living[i], Stage: stageOf(pod.turn), Available: pod.available,
-				Broken: evictionturn.IsBroken(set.living[i], w.now), Started: evictionturn.HasBeenReady(set.living[i]),
+				Broken: w.unready.IsBroken(set.living[i], w.now), Started: evictionturn.HasBeenReady(set.living[i]),
 			}
 			if release := known[pod.uid]; release != nil {
 				member.Stage, member.WasBroken = evictionpacing.Released, release.broken
@@ -336,7 +336,7 @@ func (d departures) assign(members []*evictionpacing.Member) {
 // recheckBroken rechecks the pods that are about to count as broken.
 func (w *workload) recheckBroken(now time.Time) {
 	for _, pod := range w.living() {
-		if notReady, since := evictionturn.NotReadySince(pod); notReady && since.Add(evictionturn.BrokenAfter).After(now) {
+		if notReady, since := w.unready.Since(pod, now); notReady && since.Add(evictionturn.BrokenAfter).After(now) {
 			w.recheck(since.Add(evictionturn.BrokenAfter))
 		}
 	}
@@ -371,7 +371,7 @@ func (s *surger) isBehind(ctx context.Context, m *openTurn, result turnResult) (
 	if release := s.releaseOf(d, m.uid); release == nil || !release.broken {
 		return false, nil
 	}
-	return evictionpacing.HasRecovered(ctx, s.reportClient, types.NamespacedName{Namespace: m.namespace, Name: m.pod}, m.uid, s.clock.Now())
+	return evictionpacing.HasRecovered(ctx, s.reportClient, types.NamespacedName{Namespace: m.namespace, Name: m.pod}, m.uid, &s.unready, s.clock.Now())
 }
 
 // releaseOf returns the release of a pod by this process, or nil.

@@ -449,6 +449,11 @@ func (s *simulation) sync() {
 	ctx := klog.NewContext(context.Background(), klog.Logger{})
 	var behind *consistency.ConsistencyError
 	before := s.sum()
+	if s.dc.surger != nil {
+		for _, pod := range s.dc.podIndexer.List() {
+			s.dc.surger.unready.Saw(pod.(*v1.Pod), time.Now())
+		}
+	}
 	err := s.dc.syncDeployment(ctx, "default/web")
 	if s.spreads && err == nil {
 		s.checkSum(before)

@@ -97,6 +97,7 @@ type surger struct {
 	nodeLister  corelisters.NodeLister
 	budgets     *poddisruptionbudget.Index
 	factsSynced []cache.InformerSynced
+	unready     evictionturn.Unready
 	// started is when knowsRequests was first called.
 	started     time.Time
 	starting    sync.Once

@@ -37,6 +37,7 @@ import (
 
 	"k8s.io/kubernetes/pkg/controller/deployment/metrics"
 	deploymentutil "k8s.io/kubernetes/pkg/controller/deployment/util"
+	"k8s.io/kubernetes/pkg/controller/util/evictionturn"
 )
 
 // surging is a Deployment with one replica that waits for its replacement.
@@ -374,6 +375,10 @@ func TestRequeueAfter(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			w, set, _ := surging()
 			tc.change(w, set)
+			w.now, w.unready = began, &evictionturn.Unready{}
+			for _, pod := range set.living {
+				w.unready.Saw(pod, unreadyAsReported(pod))
+			}
 			if got := w.requeueAfter(began); got != tc.want {
 				t.Errorf("got %v, want %v", got, tc.want)
 			}

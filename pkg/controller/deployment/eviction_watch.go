@@ -76,9 +76,20 @@ func (s *surger) watch(requests coordinationinformers.EvictionRequestInformer, d
 		return fmt.Errorf("watching replica sets: %w", err)
 	}
 	if _, err := pods.Informer().AddEventHandler(cache.ResourceEventHandlerFuncs{
-		AddFunc:    func(obj any) { s.podChanged(nil, obj) },
-		UpdateFunc: func(old, new any) { s.podChanged(old.(*v1.Pod), new) },
-		DeleteFunc: func(obj any) { s.podChanged(nil, obj) },
+		AddFunc: func(obj any) {
+			s.unready.Saw(obj.(*v1.Pod), s.clock.Now())
+			s.podChanged(nil, obj)
+		},
+		UpdateFunc: func(old, new any) {
+			s.unready.Saw(new.(*v1.Pod), s.clock.Now())
+			s.podChanged(old.(*v1.Pod), new)
+		},
+		DeleteFunc: func(obj any) {
+			if pod, err := tombstone.Object[*v1.Pod](obj); err == nil {
+				s.unready.Forget(pod.UID)
+			}
+			s.podChanged(nil, obj)
+		},
 	}); err != nil {
 		return fmt.Errorf("watching pods: %w", err)
 	}

@@ -55,6 +55,7 @@ const (
 type workload struct {
 	deployment *apps.Deployment
 	now        time.Time
+	unready    *evictionturn.Unready
 	sets       []*replicaSet
 	// rolling is true if a rollout is about to start, in progress, or paused halfway. There is no
 	// surge then: the rollout needs the room, and replaces the pods. Extra replicas become part
@@ -106,7 +107,7 @@ type askedPod struct {
 
 // observe reads the state of a Deployment from the caches.
 func (s *surger) observe(ctx context.Context, now time.Time, d *apps.Deployment, rsList []*apps.ReplicaSet, podMap map[types.UID][]*v1.Pod) *workload {
-	w := &workload{deployment: d, now: now}
+	w := &workload{deployment: d, now: now, unready: &s.unready}
 	beyond := deploymentutil.ReplicasBeyond(d, rsList)
 	for _, rs := range rsList {
 		view, recorded, err := deploymentutil.WithoutEvictionSurge(rs, beyond)
@@ -161,7 +162,7 @@ func (s *surger) observePod(now time.Time, w *workload, set *replicaSet, pod *v1
 		uid:       pod.UID,
 		created:   pod.CreationTimestamp.Time,
 		available: podutil.IsPodAvailable(pod, set.view.Spec.MinReadySeconds, metav1.NewTime(now)),
-		broken:    !brokenSince(pod, w.progressDeadline()).After(now),
+		broken:    !w.brokenSince(pod).After(now),
 	}
 	// The name of a request is the UID of its pod.
 	if obj, exists, _ := s.requests.GetByKey(pod.Namespace + "/" + string(pod.UID)); exists {
@@ -207,13 +208,13 @@ func (s *surger) isMisplaced(pod *v1.Pod, now time.Time) bool {
 
 // brokenSince returns from when a pod counts as broken. A pod that is unready but has no failed
 // container may be slow to start, and has the progress deadline as its startup time.
-func brokenSince(pod *v1.Pod, startup time.Duration) time.Time {
-	notReady, since := evictionturn.NotReadySince(pod)
+func (w *workload) brokenSince(pod *v1.Pod) time.Time {
+	notReady, since := w.unready.Since(pod, w.now)
 	if !notReady {
 		return farFuture
 	}
 	since = since.Add(evictionturn.BrokenAfter)
-	if started := pod.CreationTimestamp.Add(startup); !hasFailedContainer(pod) && started.After(since) {
+	if started := pod.CreationTimestamp.Add(w.progressDeadline()); !hasFailedContainer(pod) && started.After(since) {
 		return started
 	}
 	return since
@@ -433,7 +434,7 @@ func (w *workload) requeueAfter(now time.Time) time.Duration {
 			next = earlier(next, deadline)
 		}
 		for _, pod := range set.living {
-			if broken := brokenSince(pod, w.progressDeadline()); broken.After(now) {
+			if broken := w.brokenSince(pod); broken.After(now) {
 				next = earlier(next, broken)
 			}
 			if ready := podutil.GetPodReadyCondition(pod.Status); podutil.IsPodReady(pod) {

@@ -130,7 +130,8 @@ func TestObservePod(t *testing.T) {
 			}
 			pod := webPod("a", tc.changes...)
 			set := &replicaSet{view: web1(func(rs *apps.ReplicaSet) { rs.Spec.MinReadySeconds = tc.minReady })}
-			s.observePod(bubbleBegins, &workload{deployment: web()}, set, pod)
+			s.unready.Saw(pod, unreadyAsReported(pod))
+			s.observePod(bubbleBegins, &workload{deployment: web(), now: bubbleBegins, unready: &s.unready}, set, pod)
 
 			var living []*v1.Pod
 			for i := range tc.want {

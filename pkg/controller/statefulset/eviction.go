@@ -185,8 +185,8 @@ func (p *evictionPacer) watch(pods coreinformers.PodInformer, sets appsinformers
 		"pods": pods.Informer(), "stateful sets": sets.Informer(), "eviction requests": requests.Informer(),
 	} {
 		if _, err := informer.AddEventHandler(cache.ResourceEventHandlerFuncs{
-			AddFunc:    p.changed,
-			UpdateFunc: func(_, obj any) { p.changed(obj) },
+			AddFunc:    p.stored,
+			UpdateFunc: func(_, obj any) { p.stored(obj) },
 			DeleteFunc: func(obj any) {
 				p.gone(obj)
 				p.changed(obj)
@@ -201,8 +201,12 @@ func (p *evictionPacer) watch(pods coreinformers.PodInformer, sets appsinformers
 	return nil
 }
 
-// gone forgets what is noted about a request or a set that was deleted.
+// gone forgets what is noted about a pod, a request or a set that was deleted.
 func (p *evictionPacer) gone(obj any) {
+	if pod, err := tombstone.Object[*v1.Pod](obj); err == nil {
+		p.unready.Forget(pod.UID)
+		return
+	}
 	if set, err := tombstone.Object[*apps.StatefulSet](obj); err == nil {
 		p.lock.Lock()
 		defer p.lock.Unlock()
@@ -241,6 +245,14 @@ func (p *evictionPacer) budgetChanged(obj any) {
 	for _, key := range p.pacedIn(budget.Namespace) {
 		p.queue.Add(key)
 	}
+}
+
+// stored is called for an object that was created or changed.
+func (p *evictionPacer) stored(obj any) {
+	if pod, ok := obj.(*v1.Pod); ok {
+		p.unready.Saw(pod, p.clock.Now())
+	}
+	p.changed(obj)
 }
 
 // changed enqueues the set of an object if the set has turns.

@@ -174,3 +174,29 @@ func TestBrokenByTime(t *testing.T) {
 		t.Errorf("the turn ended with %q", got)
 	}
 }
+
+// The clock of a node that is behind makes no pod broken before the pacer has seen that it is not ready for so long, nor
+// does a restart.
+func TestBrokenByTheClockOfItsNode(t *testing.T) {
+	setMaxUnavailable(t, false)
+	low, high := pacedPod(0), pacedPod(1)
+	p := newPacing(t, pacedSet(2), low, high, pacedRequest(low))
+	turn := p.begin(pacedRequest(low))
+	if err := p.indexerOf(high).Update(pacedPod(1, unreadySince(pacingEpoch.Add(-100*time.Second)))); err != nil {
+		t.Fatal(err)
+	}
+	p.sync() // The pacer does not know yet what the cache shows.
+	expectOver(t, turn, "")
+	p.pacer.stored(pacedPod(1, unreadySince(pacingEpoch.Add(-100*time.Second))))
+	p.clock.Step(29 * time.Second)
+	p.sync()
+	expectOver(t, turn, "")
+	p.restart()
+	turn = p.begin(pacedRequest(low))
+	p.clock.Step(29 * time.Second)
+	p.sync()
+	expectOver(t, turn, "")
+	p.clock.Step(time.Second)
+	p.sync()
+	expectOver(t, turn, passedOn)
+}

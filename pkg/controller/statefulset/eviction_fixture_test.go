@@ -35,7 +35,9 @@ import (
 	"k8s.io/client-go/tools/record"
 	"k8s.io/client-go/util/workqueue"
 	"k8s.io/klog/v2/ktesting"
+	podutil "k8s.io/kubernetes/pkg/api/v1/pod"
 	"k8s.io/kubernetes/pkg/controller"
+	"k8s.io/kubernetes/pkg/controller/util/evictionturn"
 	testingclock "k8s.io/utils/clock/testing"
 	"k8s.io/utils/ptr"
 )
@@ -209,6 +211,9 @@ func (p *pacing) restart() {
 		p.pacer.queue.ShutDown()
 		p.pacer = copyOfPacer(p.pacer)
 		p.pacer.ssc = ssc
+		for _, pod := range pods.Informer().GetIndexer().List() {
+			p.pacer.unready.Saw(pod.(*v1.Pod), p.clock.Now())
+		}
 		return
 	}
 	pacer, err := newEvictionPacer(ssc, p.client, requests, p.factory.Policy().V1().PodDisruptionBudgets(), placesOf(p.factory.Core().V1()), p.clock)
@@ -253,9 +258,29 @@ func (p *pacing) indexerOf(object runtime.Object) cache.Indexer {
 
 func (p *pacing) store(object runtime.Object) {
 	p.t.Helper()
+	if pod, ok := object.(*v1.Pod); ok {
+		p.pacer.unready.Saw(pod, unreadyAsReported(pod)) // The clocks agree, and the pacer has seen it at once.
+	}
 	if err := p.indexerOf(object).Add(object); err != nil {
 		p.t.Fatalf("caching %T: %v", object, err)
 	}
+}
+
+// unreadyAsReported returns since when a pod that is not ready is so by the clocks of its node and of the API server.
+func unreadyAsReported(pod *v1.Pod) time.Time {
+	if ready := podutil.GetPodReadyCondition(pod.Status); ready != nil {
+		return laterOf(pod.CreationTimestamp.Time, ready.LastTransitionTime.Time)
+	}
+	return pod.CreationTimestamp.Time
+}
+
+// unreadyIn is what a pacer has seen whose clock agrees with those of the nodes.
+func unreadyIn(pods ...*v1.Pod) *evictionturn.Unready {
+	var unready evictionturn.Unready
+	for _, pod := range pods {
+		unready.Saw(pod, unreadyAsReported(pod))
+	}
+	return &unready
 }
 
 func (p *pacing) remove(object runtime.Object) {

@@ -100,6 +100,7 @@ type evictionPacer struct {
 	recorder      record.EventRecorder
 	clock         clock.WithTicker
 	queue         workqueue.TypedRateLimitingInterface[string]
+	unready       evictionturn.Unready
 
 	lock sync.Mutex
 	// turns are the open turns by the key of the set and by the UID of the pod.
@@ -224,7 +225,7 @@ func (p *evictionPacer) isBehind(ctx context.Context, t *evictionTurn) (bool, er
 	if !p.isBroken(t) {
 		return false, nil
 	}
-	return evictionpacing.HasRecovered(ctx, p.client, t.pod, t.uid, p.clock.Now())
+	return evictionpacing.HasRecovered(ctx, p.client, t.pod, t.uid, &p.unready, p.clock.Now())
 }
 
 // hasResult reports whether the turn of a pod was ended here.
@@ -424,7 +425,7 @@ func (p *evictionPacer) pace(key string, set *apps.StatefulSet, pods []*v1.Pod, 
 		return evictionStageOf(p.requestOf(pod))
 	}
 	history := p.evictionHistory(key, now)
-	members := evictionMembers(set, pods, stageOf, history.before, p.places.onlyOn, now)
+	members := evictionMembers(set, pods, stageOf, history.before, p.places.onlyOn, &p.unready, now)
 	p.forgetBroken(key, members, history)
 	plan := evictionpacing.PlanEvictions(evictionLimitOf(set, pods, p.budgets), members, 0)
 	for _, member := range plan.Next {
@@ -451,7 +452,7 @@ func (p *evictionPacer) pace(key string, set *apps.StatefulSet, pods []*v1.Pod, 
 		next = min(next, *check)
 	}
 	for _, pod := range pods {
-		if notReady, since := evictionturn.NotReadySince(pod); notReady && since.Add(evictionturn.BrokenAfter).After(now) {
+		if notReady, since := p.unready.Since(pod, now); notReady && since.Add(evictionturn.BrokenAfter).After(now) {
 			next = min(next, since.Add(evictionturn.BrokenAfter).Sub(now))
 		}
 	}

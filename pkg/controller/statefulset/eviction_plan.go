@@ -77,7 +77,7 @@ func evictionLimitOf(set *apps.StatefulSet, pods []*v1.Pod, budgets *poddisrupti
 // evictionMembers returns the existing pods and the ordinals of the missing ones. before returns
 // the predecessors of a member with this name, whose pod has this UID or is missing. onlyOn returns the only nodes of a
 // pod if all of them are cordoned.
-func evictionMembers(set *apps.StatefulSet, pods []*v1.Pod, stageOf func(*v1.Pod) evictionpacing.Stage, before func(name string, uid types.UID) evictionpacing.Predecessors, onlyOn func(*v1.Pod) []string, now time.Time) []*evictionpacing.Member {
+func evictionMembers(set *apps.StatefulSet, pods []*v1.Pod, stageOf func(*v1.Pod) evictionpacing.Stage, before func(name string, uid types.UID) evictionpacing.Predecessors, onlyOn func(*v1.Pod) []string, unready *evictionturn.Unready, now time.Time) []*evictionpacing.Member {
 	missing := map[int]bool{}
 	for ordinal := getStartOrdinal(set); ordinal < getStartOrdinal(set)+replicasOf(set); ordinal++ {
 		missing[ordinal] = true
@@ -91,7 +91,7 @@ func evictionMembers(set *apps.StatefulSet, pods []*v1.Pod, stageOf func(*v1.Pod
 			Pod:          pod,
 			Stage:        stageOf(pod),
 			Available:    !isUnavailable(pod, set.Spec.MinReadySeconds, now),
-			Broken:       !isTerminating(pod) && !isTerminalPhase(pod) && evictionturn.IsBroken(pod, now),
+			Broken:       !isTerminating(pod) && !isTerminalPhase(pod) && unready.IsBroken(pod, now),
 			Started:      evictionturn.HasBeenReady(pod),
 			Only:         onlyOn(pod),
 			Predecessors: before(pod.Name, pod.UID),

@@ -150,7 +150,7 @@ func TestPlanEvictions(t *testing.T) {
 			}
 			plan := evictionpacing.PlanEvictions(evictionLimitOf(test.set, nil, nil), evictionMembers(test.set, all, func(pod *v1.Pod) evictionpacing.Stage { return stages[pod] }, func(name string, _ types.UID) evictionpacing.Predecessors {
 				return evictionpacing.Predecessors{Replaced: slices.Contains(test.replaced, name), WasBroken: slices.Contains(test.brokenBefore, name)}
-			}, anywhere, pacingEpoch), 0)
+			}, anywhere, unreadyIn(all...), pacingEpoch), 0)
 			if diff := cmp.Diff([][]string{test.next, test.waiting}, [][]string{namesOf(plan.Next), namesOf(plan.Waiting)}); diff != "" {
 				t.Errorf("pods that leave, and that wait (-want +got):\n%s", diff)
 			}
@@ -215,7 +215,7 @@ func TestWaitingFor(t *testing.T) {
 			for pod := range stages {
 				pods = append(pods, pod)
 			}
-			plan := evictionpacing.PlanEvictions(evictionLimitOf(test.set, nil, nil), evictionMembers(test.set, pods, func(pod *v1.Pod) evictionpacing.Stage { return stages[pod] }, never, anywhere, pacingEpoch), 0)
+			plan := evictionpacing.PlanEvictions(evictionLimitOf(test.set, nil, nil), evictionMembers(test.set, pods, func(pod *v1.Pod) evictionpacing.Stage { return stages[pod] }, never, anywhere, unreadyIn(pods...), pacingEpoch), 0)
 			if len(plan.Waiting) != 1 {
 				t.Fatalf("%v wait, want one", namesOf(plan.Waiting))
 			}
@@ -230,7 +230,8 @@ func TestWaitingFor(t *testing.T) {
 func TestWaitingForOthers(t *testing.T) {
 	setMaxUnavailable(t, false)
 	stages := map[string]evictionpacing.Stage{"web-0": evictionpacing.Asked, "web-1": evictionpacing.Released}
-	plan := evictionpacing.PlanEvictions(evictionLimitOf(pacedSet(2), nil, nil), evictionMembers(pacedSet(2), []*v1.Pod{pacedPod(0, unready), pacedPod(1)}, func(pod *v1.Pod) evictionpacing.Stage { return stages[pod.Name] }, never, anywhere, pacingEpoch), 0)
+	pods := []*v1.Pod{pacedPod(0, unready), pacedPod(1)}
+	plan := evictionpacing.PlanEvictions(evictionLimitOf(pacedSet(2), nil, nil), evictionMembers(pacedSet(2), pods, func(pod *v1.Pod) evictionpacing.Stage { return stages[pod.Name] }, never, anywhere, unreadyIn(pods...), pacingEpoch), 0)
 	want := "Waiting for pod web-1 to be evicted: at most 1 of the 2 pods of StatefulSet web may be unavailable at a time."
 	if got := waitingFor(&plan, pacedSet(2), plan.Waiting[0], ""); got != want {
 		t.Errorf("got %q\nwant %q", got, want)

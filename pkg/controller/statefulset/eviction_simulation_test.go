@@ -32,6 +32,7 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/apimachinery/pkg/util/intstr"
 	"k8s.io/client-go/tools/evictionrequest"
+	podutil "k8s.io/kubernetes/pkg/api/v1/pod"
 	"k8s.io/kubernetes/pkg/controller/util/evictionpacing"
 	"k8s.io/kubernetes/pkg/controller/util/evictionturn"
 	"k8s.io/kubernetes/test/utils/simulation"
@@ -181,7 +182,7 @@ func (w *pacedWorld) decide() {
 			}
 		case strings.HasPrefix(message, "Released: the pod has not been ready"):
 			w.free[name] = true
-			if pod := w.pods[name]; current && pod.UID == uid && !evictionturn.IsBroken(pod, w.clock.Now()) {
+			if pod := w.pods[name]; current && pod.UID == uid && !w.isBroken(pod) {
 				w.fail("%s leaves, and is not broken", name)
 			}
 		case strings.HasPrefix(message, "Gave up"):
@@ -200,12 +201,17 @@ func (w *pacedWorld) unavailable() int {
 		name := fmt.Sprintf("web-%d", ordinal)
 		pod, away := w.pods[name], w.away[name]
 		switch {
-		case away == "" && (w.free[name] || pod != nil && !isTerminating(pod) && evictionturn.IsBroken(pod, w.clock.Now())):
+		case away == "" && (w.free[name] || pod != nil && !isTerminating(pod) && w.isBroken(pod)):
 		case pod == nil || isUnavailable(pod, w.set.Spec.MinReadySeconds, w.clock.Now()) || away == pod.UID:
 			count++
 		}
 	}
 	return count
+}
+
+// isBroken reports whether a pod is broken. The pacer sees that later.
+func (w *pacedWorld) isBroken(pod *v1.Pod) bool {
+	return !podutil.IsPodReady(pod) && w.clock.Since(unreadyAsReported(pod)) >= evictionturn.BrokenAfter
 }
 
 // isForBroken reports whether a pod came in the place of a broken one, and was never available: the set has no pod

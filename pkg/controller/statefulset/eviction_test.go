@@ -40,6 +40,7 @@ import (
 	"k8s.io/client-go/tools/evictionrequest"
 	"k8s.io/client-go/tools/record"
 	"k8s.io/kubernetes/pkg/controller/statefulset/metrics"
+	"k8s.io/kubernetes/pkg/controller/util/evictionturn"
 	"k8s.io/utils/ptr"
 )
 
@@ -432,16 +433,21 @@ func TestInterceptorReadsBrokenPods(t *testing.T) {
 	for name, done := range map[string]bool{"broken": true, "ready again": false} {
 		t.Run(name, func(t *testing.T) {
 			objects := func() []runtime.Object {
-				pod := pacedPod(0, unreadySince(time.Now().Add(-time.Hour)))
-				return []runtime.Object{pacedSet(2), pod, pacedRequest(pod, fresh)} // web-1 is missing.
+				return []runtime.Object{pacedSet(2), pacedPod(0, unreadySince(time.Now().Add(-time.Hour)))} // web-1 is missing.
 			}
 			inPreparedEvictionWorld(t, objects, func(client *fake.Clientset) {
 				client.PrependReactor("get", "pods", func(clienttesting.Action) (bool, runtime.Object, error) {
 					return !done, pacedPod(0, available), nil
 				})
 			}, func(w *evictionWorld) {
+				time.Sleep(evictionturn.BrokenAfter) // The process has to see that it is not ready.
+				request := pacedRequest(pacedPod(0), fresh)
+				if err := w.client.Tracker().Create(coordinationv1alpha1.SchemeGroupVersion.WithResource("evictionrequests"), request, request.Namespace); err != nil {
+					w.t.Fatal(err)
+				}
+				w.settle()
 				if got := w.entry(pacedPod(0)).CompletionTime != nil; got != done {
-					w.t.Errorf("the pod was released: %t, want %t", got, done)
+					w.t.Errorf("the pod was released: %t, want %t: %s", got, done, w.entry(pacedPod(0)).Message)
 				}
 			})
 		})

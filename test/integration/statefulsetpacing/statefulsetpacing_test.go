@@ -380,10 +380,14 @@ func testBroken(c *cluster) {
 	old := c.createSet(4, parallel)
 	c.setReady("web-0", "", v1.ConditionFalse)
 	c.setReady("web-1", "", v1.ConditionFalse)
+	var unready evictionturn.Unready
 	c.Eventually("the pods to count as broken", func(context.Context) (bool, string) {
 		now := time.Now()
 		pods := c.pods()
-		return evictionturn.IsBroken(pods[0], now) && evictionturn.IsBroken(pods[1], now), "not for long enough"
+		for _, pod := range pods {
+			unready.Saw(pod, now)
+		}
+		return unready.IsBroken(pods[0], now) && unready.IsBroken(pods[1], now), "not for long enough"
 	})
 	c.requestEviction(old[3])
 	c.awaitState(old, "old unready", "old unready", "old", "new unready")

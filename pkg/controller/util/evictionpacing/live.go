@@ -145,7 +145,7 @@ func (l *LiveReleases) read(ctx context.Context, of workload) ([]*coordinationv1
 
 // HasRecovered reports whether a pod that is broken in a cache is not: what the cache shows may have ended long
 // ago. It reads the pod from the API server.
-func HasRecovered(ctx context.Context, client clientset.Interface, name types.NamespacedName, uid types.UID, now time.Time) (bool, error) {
+func HasRecovered(ctx context.Context, client clientset.Interface, name types.NamespacedName, uid types.UID, unready *evictionturn.Unready, now time.Time) (bool, error) {
 	pod, err := client.CoreV1().Pods(name.Namespace).Get(ctx, name.Name, metav1.GetOptions{})
 	if apierrors.IsNotFound(err) {
 		return false, nil
@@ -153,5 +153,5 @@ func HasRecovered(ctx context.Context, client clientset.Interface, name types.Na
 	if err != nil {
 		return false, fmt.Errorf("reading pod %s: %w", name, err)
 	}
-	return pod.UID == uid && !evictionturn.IsBroken(pod, now), nil
+	return pod.UID == uid && !unready.IsBroken(pod, now), nil
 }
