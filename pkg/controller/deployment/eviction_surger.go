@@ -64,6 +64,10 @@ const requestSyncTimeout = 2 * time.Minute
 // missing from the cache. The API server processes a request for at most one minute.
 const uncertainWriteTimeout = 2 * time.Minute
 
+// surgeWriteTimeout limits a write of a surge, which one of the few workers waits for. It is longer than the default
+// timeout of an admission webhook: then the answer of the API server names the webhook that hangs.
+const surgeWriteTimeout = 15 * time.Second
+
 // surger makes Deployments surge before their pods are evicted. It is the interceptor
 // deployment.apps.k8s.io (KEP-4563, "Pod Surge Example").
 //
@@ -287,12 +291,13 @@ func (s *surger) apply(ctx context.Context, w *workload) error {
 		if isUpToDate(set.stored, rs) {
 			continue
 		}
-		updated, err := s.client.AppsV1().ReplicaSets(rs.Namespace).Update(ctx, rs, metav1.UpdateOptions{})
+		updated, err := s.writeSurge(ctx, rs)
 		if err != nil {
 			if !isRefused(err) {
 				s.noteUnanswered(w.deployment.UID)
 			}
-			return fmt.Errorf("scaling ReplicaSet %s to %d, including an eviction surge of %d: %w", klog.KObj(rs), *rs.Spec.Replicas, next.Surge, err)
+			// The cause is first, because messages are cut.
+			return fmt.Errorf("%w (when scaling ReplicaSet %s to %d, including an eviction surge of %d)", err, klog.KObj(rs), *rs.Spec.Replicas, next.Surge)
 		}
 		s.surgeWrites.WroteAt(types.NamespacedName{Namespace: w.deployment.Namespace, Name: w.deployment.Name}, w.deployment.UID, apps.Resource("replicasets"), updated.ResourceVersion)
 		s.recordSurge(w.deployment, set, next)
@@ -302,6 +307,17 @@ func (s *surger) apply(ctx context.Context, w *workload) error {
 		}
 	}
 	return nil
+}
+
+// writeSurge updates a ReplicaSet whose surge changes.
+func (s *surger) writeSurge(ctx context.Context, rs *apps.ReplicaSet) (*apps.ReplicaSet, error) {
+	limited, cancel := context.WithTimeout(ctx, surgeWriteTimeout)
+	defer cancel()
+	updated, err := s.client.AppsV1().ReplicaSets(rs.Namespace).Update(limited, rs, metav1.UpdateOptions{})
+	if err != nil && limited.Err() != nil && ctx.Err() == nil {
+		return nil, fmt.Errorf("no answer within %v, perhaps because an admission webhook for ReplicaSets hangs: %w", surgeWriteTimeout, err)
+	}
+	return updated, err
 }
 
 // recordSurge records metrics and events of a surge that was written.

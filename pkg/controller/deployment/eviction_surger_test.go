@@ -17,8 +17,10 @@ limitations under the License.
 package deployment
 
 import (
+	"context"
 	"errors"
 	"math"
+	"strings"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -31,6 +33,8 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/types"
+	clientset "k8s.io/client-go/kubernetes"
+	appsclient "k8s.io/client-go/kubernetes/typed/apps/v1"
 	"k8s.io/utils/ptr"
 
 	"k8s.io/kubernetes/pkg/controller/deployment/metrics"
@@ -396,7 +400,7 @@ func TestSurgeFails(t *testing.T) {
 		if !f.looksAgainAfter(6 * time.Second) {
 			t.Error("the Deployment is not requeued after seconds")
 		}
-		want := "Surging 0/0: retrying after an error: scaling ReplicaSet default/web-1 to 2, including an eviction surge of 1: refused"
+		want := "Surging 0/0: retrying after an error: refused (when scaling ReplicaSet default/web-1 to 2, including an eviction surge of 1)"
 		if got := f.entry("a-uid").Message; got != want {
 			t.Errorf("the message is %q, want %q", got, want)
 		}
@@ -418,6 +422,70 @@ func TestSurgeFails(t *testing.T) {
 			t.Errorf("counted are %v, want one that was given up", got)
 		}
 	})
+}
+
+// The name of the webhook is in the part of the message that others show, and no write takes a worker for longer than
+// its timeout.
+func TestSurgeHangs(t *testing.T) {
+	const hangs = `Internal error occurred: failed calling webhook "scaling.tenant.example.com": failed to call webhook: Post "https://10.0.0.1:443/": context deadline exceeded`
+	for name, tc := range map[string]struct {
+		after time.Duration
+		want  string
+	}{
+		"the API server answers": {10 * time.Second, "Surging 0/0: retrying after an error: " + hangs},
+		"it does not":            {time.Hour, "Surging 0/0: retrying after an error: no answer within 15s, perhaps because an admission webhook for ReplicaSets hangs: context deadline exceeded"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			withSurger(t, []runtime.Object{web(), web1(), webPod("a"), asks("a")}, func(t *testing.T, f *surgeFixture) {
+				f.dc.surger.client = &slowClient{Interface: f.client, answer: func(ctx context.Context) error {
+					select {
+					case <-ctx.Done():
+						return ctx.Err()
+					case <-time.After(tc.after):
+						return errors.New(hangs)
+					}
+				}}
+				defer f.intercept()()
+				began := time.Now()
+				if _, err := f.surge(); err != nil {
+					t.Fatal(err)
+				}
+				if took := time.Since(began); took > surgeWriteTimeout {
+					t.Errorf("the sync took %v", took)
+				}
+				time.Sleep(10 * time.Second)
+				if got := f.entry("a-uid").Message; !strings.HasPrefix(got, tc.want) {
+					t.Errorf("the message is %q, want %q first", got, tc.want)
+				}
+			})
+		})
+	}
+}
+
+// slowClient answers updates of ReplicaSets with an error.
+type slowClient struct {
+	clientset.Interface
+	answer func(context.Context) error
+}
+
+func (c *slowClient) AppsV1() appsclient.AppsV1Interface { return &slowApps{c.Interface.AppsV1(), c} }
+
+type slowApps struct {
+	appsclient.AppsV1Interface
+	client *slowClient
+}
+
+func (c *slowApps) ReplicaSets(namespace string) appsclient.ReplicaSetInterface {
+	return &slowReplicaSets{c.AppsV1Interface.ReplicaSets(namespace), c.client}
+}
+
+type slowReplicaSets struct {
+	appsclient.ReplicaSetInterface
+	client *slowClient
+}
+
+func (c *slowReplicaSets) Update(ctx context.Context, _ *apps.ReplicaSet, _ metav1.UpdateOptions) (*apps.ReplicaSet, error) {
+	return nil, c.client.answer(ctx)
 }
 
 // TestSurgeConflicts simulates a concurrent write of another client.
