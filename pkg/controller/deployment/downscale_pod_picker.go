@@ -32,6 +32,7 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 	utilfeature "k8s.io/apiserver/pkg/util/feature"
 	"k8s.io/klog/v2"
+	"k8s.io/kubernetes/pkg/controller/util/revertpace"
 	"k8s.io/kubernetes/pkg/features"
 )
 
@@ -60,6 +61,10 @@ func (dc *DeploymentController) passPodPicker(ctx context.Context, d *apps.Deplo
 		if rs.DeletionTimestamp != nil || hasPickerOf(d, rs) || dc.pickerDrops.isRecent(rs.UID) {
 			continue
 		}
+		if wait := dc.pickerDrops.wait(d, rs.UID); wait > 0 {
+			dc.enqueueAfter(d, wait)
+			continue
+		}
 		updated := rs.DeepCopy()
 		updated.Spec.DownscalePodPicker = d.Spec.DownscalePodPicker.DeepCopy()
 		updated, err := dc.writeReplicaSet(ctx, updated)
@@ -70,6 +75,9 @@ func (dc *DeploymentController) passPodPicker(ctx context.Context, d *apps.Deplo
 			dc.reportNotPassed(ctx, d, rs, errDropped)
 		case err == nil:
 			passed[i] = updated
+			if dc.pickerDrops.notePassed(d, rs.UID) {
+				dc.reportNotPassed(ctx, d, rs, errReverted)
+			}
 		case (apierrors.IsConflict(err) || apierrors.IsNotFound(err)) && !dc.isUnchanged(ctx, rs):
 			return nil, err
 		default:
@@ -99,12 +107,51 @@ func (dc *DeploymentController) reportNotPassed(ctx context.Context, d *apps.Dep
 // errDropped is why a ReplicaSet does not have the picker that was written.
 var errDropped = errors.New("kube-apiserver has not stored it: its feature gate DownscalePodPicker is off, or a webhook changes the field")
 
+// errReverted is why a ReplicaSet did not keep the picker that was written.
+var errReverted = errors.New("another client keeps changing it in the ReplicaSet; it is passed again ever more slowly, at most once a minute")
+
 // pickerDrops are the ReplicaSets whose picker kube-apiserver has not stored, so that not each sync of a
 // Deployment writes it in vain. The next sync after passRetry tries it again: there is one before each
 // scale-down, so none is queued. The zero value is empty.
 type pickerDrops struct {
 	lock sync.Mutex
 	at   map[types.UID]time.Time
+	// passed are the pickers that ReplicaSets have got, and when they got them again because another client had changed
+	// the field.
+	passed map[types.UID]*passedPicker
+}
+
+type passedPicker struct {
+	picker *v1.DownscalePodPicker
+	at     revertpace.Attempts
+}
+
+// wait returns the delay before a ReplicaSet may get the picker of its Deployment again.
+func (p *pickerDrops) wait(d *apps.Deployment, rs types.UID) time.Duration {
+	p.lock.Lock()
+	defer p.lock.Unlock()
+	if found := p.passed[rs]; found != nil && apiequality.Semantic.DeepEqual(found.picker, d.Spec.DownscalePodPicker) {
+		return found.at.Wait(time.Now())
+	}
+	return 0
+}
+
+// notePassed records that a ReplicaSet has got the picker of its Deployment, and reports whether others change it again
+// and again.
+func (p *pickerDrops) notePassed(d *apps.Deployment, rs types.UID) (contested bool) {
+	p.lock.Lock()
+	defer p.lock.Unlock()
+	now := time.Now()
+	maps.DeleteFunc(p.passed, func(_ types.UID, found *passedPicker) bool { return found.at.IsOver(now) })
+	if p.passed == nil {
+		p.passed = map[types.UID]*passedPicker{}
+	}
+	found := p.passed[rs]
+	if found == nil || !apiequality.Semantic.DeepEqual(found.picker, d.Spec.DownscalePodPicker) {
+		found = &passedPicker{picker: d.Spec.DownscalePodPicker.DeepCopy()}
+		p.passed[rs] = found
+	}
+	return revertpace.IsContest(found.at.Made(now))
 }
 
 func (p *pickerDrops) note(rs types.UID) {

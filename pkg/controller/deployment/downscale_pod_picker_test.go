@@ -225,3 +225,43 @@ func TestPodPickerWaitsForSurge(t *testing.T) {
 		t.Errorf("error %v, actions %v", err, client.Actions())
 	}
 }
+
+// A picker that another client removes from a ReplicaSet again and again is passed ever more slowly, and an event says so.
+func TestPickerIsReverted(t *testing.T) {
+	featuregatetesting.SetFeatureGateDuringTest(t, utilfeature.DefaultFeatureGate, features.DownscalePodPicker, true)
+	synctest.Test(t, func(t *testing.T) {
+		rs := &apps.ReplicaSet{ObjectMeta: metav1.ObjectMeta{Namespace: "shop", Name: "web", UID: "web"}}
+		client, events, queue := fake.NewClientset(rs), record.NewFakeRecorder(100), &delayedKeys{}
+		dc := &DeploymentController{client: client, eventRecorder: events, queue: queue}
+		d := &apps.Deployment{ObjectMeta: metav1.ObjectMeta{Namespace: "shop", Name: "web"}, Spec: apps.DeploymentSpec{DownscalePodPicker: pickerAt("a")}}
+		passes := func() bool {
+			passed, err := dc.passPodPicker(t.Context(), d, []*apps.ReplicaSet{rs}) // It has none again.
+			if err != nil {
+				t.Fatal(err)
+			}
+			return hasPickerOf(d, passed[0])
+		}
+		var got []int
+		for second := range 60 {
+			if passes() {
+				got = append(got, second)
+			}
+			time.Sleep(time.Second)
+		}
+		if want := []int{0, 1, 2, 7, 17, 37}; !slices.Equal(got, want) {
+			t.Errorf("passed after %v seconds, want %v", got, want)
+		}
+		if len(events.Events) != 4 {
+			t.Errorf("%d events, want one from the third time on", len(events.Events))
+		}
+		if event, want := <-events.Events, "Warning PodPickerNotPassed ReplicaSet web did not get the downscale pod picker: another client keeps changing it"; !strings.HasPrefix(event, want) {
+			t.Errorf("the event is %q, want %q", event, want)
+		}
+		if len(queue.keys) == 0 {
+			t.Error("the Deployment is not synced when it may be passed again")
+		}
+		if d.Spec.DownscalePodPicker = pickerAt("b"); !passes() {
+			t.Error("another picker waits")
+		}
+	})
+}

@@ -74,6 +74,12 @@ func (a *Attempts) ContestOver(now time.Time) time.Time {
 	return time.Time{}
 }
 
+// IsOver reports whether no attempt counts any more.
+func (a *Attempts) IsOver(now time.Time) bool {
+	a.forgetOld(now)
+	return len(a.times) == 0
+}
+
 func (a *Attempts) last() time.Time { return a.times[len(a.times)-1] }
 
 // pause is the time between the last attempt and the next one.

@@ -58,7 +58,10 @@ func TestContestEnds(t *testing.T) {
 			t.Errorf("after %v the contest is over at %v", after, over)
 		}
 	}
-	if wait := attempts.Wait(epoch.Add(11 * time.Minute)); wait != 0 || len(attempts.times) > 0 {
+	if attempts.IsOver(epoch.Add(10 * time.Minute)) {
+		t.Error("no attempt counts within the window")
+	}
+	if wait := attempts.Wait(epoch.Add(11 * time.Minute)); wait != 0 || !attempts.IsOver(epoch.Add(11*time.Minute)) {
 		t.Errorf("after the window it waits for %v, and has %v", wait, attempts.times)
 	}
 }
