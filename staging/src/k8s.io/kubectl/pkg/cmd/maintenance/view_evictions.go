@@ -293,17 +293,20 @@ type obstacles struct {
 	// volumes by name, and the nodes that they are attached to.
 	volumes  map[string]*corev1.PersistentVolume
 	attached map[string]sets.Set[string]
-	// pods of the namespaces in which topology spread constraints or anti-affinity count them.
-	pods map[string][]*corev1.Pod
+	// pods of the namespaces in which topology spread constraints, affinity or anti-affinity count them.
+	pods []*corev1.Pod
+	// namespaces are all, if a term of affinity or anti-affinity selects some.
+	namespaces []*corev1.Namespace
 	// drained are the nodes of the plan, by the number of their batch, and staying those that are schedulable meanwhile.
 	drained map[int]sets.Set[string]
 	staying map[int][]*corev1.Node
 }
 
 // readObstacles reads claims and volumes, if a pod has some that would be replaced first, or whose like wait for its
-// replacement, and the pods that topology spread constraints and anti-affinity count. Other plans do not need the permissions.
+// replacement, and the pods that its topology spread constraints, affinity and anti-affinity count. Other plans do not need
+// the permissions.
 func (s *podSnapshot) readObstacles(ctx context.Context, client kubernetes.Interface) error {
-	o := &obstacles{claims: map[string]*corev1.PersistentVolumeClaim{}, volumes: map[string]*corev1.PersistentVolume{}, attached: map[string]sets.Set[string]{}, pods: map[string][]*corev1.Pod{}}
+	o := &obstacles{claims: map[string]*corev1.PersistentVolumeClaim{}, volumes: map[string]*corev1.PersistentVolume{}, attached: map[string]sets.Set[string]{}}
 	s.obstacles = o
 	if s.anyPod(func(pod *corev1.Pod) bool {
 		return len(claimsOf(pod)) > 0 && (s.awaitsSurge(pod) || s.isOfPacedSet(pod))
@@ -312,10 +315,25 @@ func (s *podSnapshot) readObstacles(ctx context.Context, client kubernetes.Inter
 			return err
 		}
 	}
+	dependent := filtered(slices.Concat(slices.Collect(maps.Values(s.pods))...), func(pod *corev1.Pod) bool {
+		return s.awaitsSurge(pod) && dependsOnPods(pod)
+	})
+	selectsNamespaces := func(term corev1.PodAffinityTerm) bool { return term.NamespaceSelector != nil }
+	if slices.ContainsFunc(dependent, func(pod *corev1.Pod) bool {
+		together, apart := podTermsOf(pod)
+		return slices.ContainsFunc(slices.Concat(together, apart), selectsNamespaces)
+	}) {
+		var err error
+		if o.namespaces, err = list[corev1.Namespace](ctx, &s.snapshot, "namespaces", client.CoreV1().Namespaces().List, metav1.ListOptions{}); err != nil {
+			return err
+		}
+	}
 	counted := sets.New[string]()
-	for _, pod := range slices.Concat(slices.Collect(maps.Values(s.pods))...) {
-		if s.awaitsSurge(pod) && dependsOnPods(pod) {
-			counted.Insert(pod.Namespace)
+	for _, pod := range dependent {
+		counted.Insert(pod.Namespace)
+		together, apart := podTermsOf(pod)
+		for _, term := range slices.Concat(together, apart) {
+			counted = counted.Union(o.namespacesOf(pod, &term))
 		}
 	}
 	for _, namespace := range sets.List(counted) {
@@ -324,7 +342,7 @@ func (s *podSnapshot) readObstacles(ctx context.Context, client kubernetes.Inter
 		if err != nil {
 			return err
 		}
-		o.pods[namespace] = pods
+		o.pods = append(o.pods, pods...)
 	}
 	return nil
 }
@@ -400,36 +418,94 @@ func choosesNodes(pod *corev1.Pod) bool {
 
 // dependsOnPods reports whether it depends on other pods where the pod may run.
 func dependsOnPods(pod *corev1.Pod) bool {
-	return topologyspread.HasHardConstraints(pod) || len(antiAffinityOf(pod)) > 0
+	together, apart := podTermsOf(pod)
+	return topologyspread.HasHardConstraints(pod) || len(together)+len(apart) > 0
 }
 
-// antiAffinityOf returns the terms that keep the pod away from others of its namespace.
-func antiAffinityOf(pod *corev1.Pod) []corev1.PodAffinityTerm {
-	if pod.Spec.Affinity == nil || pod.Spec.Affinity.PodAntiAffinity == nil {
-		return nil
-	}
-	return filtered(pod.Spec.Affinity.PodAntiAffinity.RequiredDuringSchedulingIgnoredDuringExecution, func(term corev1.PodAffinityTerm) bool {
-		return term.NamespaceSelector == nil && len(term.Namespaces) == 0
-	})
+// podTermsOf returns the required terms of its affinity to other pods, and of its anti-affinity.
+func podTermsOf(pod *corev1.Pod) (together, apart []corev1.PodAffinityTerm) {
+	affinity := ptr.Deref(pod.Spec.Affinity, corev1.Affinity{})
+	return ptr.Deref(affinity.PodAffinity, corev1.PodAffinity{}).RequiredDuringSchedulingIgnoredDuringExecution,
+		ptr.Deref(affinity.PodAntiAffinity, corev1.PodAntiAffinity{}).RequiredDuringSchedulingIgnoredDuringExecution
 }
 
-// permits returns whether a term of the anti-affinity lets a pod run on a node beside these pods.
-func (s *podSnapshot) permits(term *corev1.PodAffinityTerm, pods []*corev1.Pod) func(*corev1.Node) bool {
-	selector, err := metav1.LabelSelectorAsSelector(term.LabelSelector)
-	if err != nil {
-		selector = labels.Nothing() // The API server rejects it.
+// namespacesOf returns the namespaces in which a term of the pod selects others.
+func (o *obstacles) namespacesOf(pod *corev1.Pod, term *corev1.PodAffinityTerm) sets.Set[string] {
+	selected := sets.New(term.Namespaces...)
+	if term.NamespaceSelector == nil && len(selected) == 0 {
+		selected.Insert(pod.Namespace)
 	}
-	nodes := keyed(s.nodes, (*corev1.Node).GetName)
-	taken := sets.New[string]()
-	for _, pod := range pods {
-		if node := nodes[pod.Spec.NodeName]; node != nil && maintenance.IsLeft(pod) && selector.Matches(labels.Set(pod.Labels)) {
-			taken.Insert(node.Labels[term.TopologyKey])
+	selector, err := metav1.LabelSelectorAsSelector(term.NamespaceSelector) // Nothing, if there is none.
+	for _, namespace := range o.namespaces {
+		if err == nil && selector.Matches(labels.Set(namespace.Labels)) {
+			selected.Insert(namespace.Name)
 		}
 	}
-	return func(node *corev1.Node) bool {
-		domain, labeled := node.Labels[term.TopologyKey]
-		return !labeled || !taken.Has(domain)
+	return selected
+}
+
+// selects returns whether a term of the pod selects another one.
+func (o *obstacles) selects(pod *corev1.Pod, term *corev1.PodAffinityTerm) func(*corev1.Pod) bool {
+	namespaces := o.namespacesOf(pod, term)
+	selector, err := metav1.LabelSelectorAsSelector(term.LabelSelector)
+	return func(other *corev1.Pod) bool {
+		return err == nil && maintenance.IsLeft(other) && namespaces.Has(other.Namespace) && selector.Matches(labels.Set(other.Labels))
 	}
+}
+
+// domainsOf returns the domains of the nodes of pods.
+func (s *podSnapshot) domainsOf(topologyKey string, pods []*corev1.Pod) sets.Set[string] {
+	nodes, domains := keyed(s.nodes, (*corev1.Node).GetName), sets.New[string]()
+	for _, pod := range pods {
+		if node := nodes[pod.Spec.NodeName]; node != nil {
+			if domain, labeled := node.Labels[topologyKey]; labeled {
+				domains.Insert(domain)
+			}
+		}
+	}
+	return domains
+}
+
+// permits returns whether a term of the anti-affinity of a pod lets it run on a node beside others.
+func (s *podSnapshot) permits(pod *corev1.Pod, term *corev1.PodAffinityTerm, others []*corev1.Pod) func(*corev1.Node) bool {
+	taken := s.domainsOf(term.TopologyKey, filtered(others, s.obstacles.selects(pod, term)))
+	return func(node *corev1.Node) bool { return !taken.Has(node.Labels[term.TopologyKey]) }
+}
+
+// attracts returns whether the affinity of a pod lets it run on a node: beside pods that all of its terms select. If
+// there are none, and they select the pod itself, it may be the first one. Pods of other controllers may soon run
+// anywhere, and are no obstacle.
+func (s *podSnapshot) attracts(pod *corev1.Pod, terms []corev1.PodAffinityTerm, others []*corev1.Pod) func(*corev1.Node) bool {
+	selected := func(other *corev1.Pod) bool {
+		return !slices.ContainsFunc(terms, func(term corev1.PodAffinityTerm) bool { return !s.obstacles.selects(pod, &term)(other) })
+	}
+	matching := filtered(others, selected)
+	anywhere := len(matching) == 0 && selected(pod) || slices.ContainsFunc(matching, func(other *corev1.Pod) bool { return s.comesBackElsewhere(other, pod) })
+	domains := mapped(terms, func(term corev1.PodAffinityTerm) sets.Set[string] { return s.domainsOf(term.TopologyKey, matching) })
+	return func(node *corev1.Node) bool {
+		for i := range terms {
+			if domain, labeled := node.Labels[terms[i].TopologyKey]; !labeled || !anywhere && !domains[i].Has(domain) {
+				return false
+			}
+		}
+		return true
+	}
+}
+
+// isUnreadable reports whether the user may not read some of the pods that the term selects.
+func (s *podSnapshot) isUnreadable(pod *corev1.Pod, term *corev1.PodAffinityTerm) bool {
+	return term.NamespaceSelector != nil && !s.readable("namespaces") ||
+		slices.ContainsFunc(sets.List(s.obstacles.namespacesOf(pod, term)), func(name string) bool { return !s.readable("pods in namespace " + name) })
+}
+
+// comesBackElsewhere reports whether another controller than that of the pod replaces the other one on any node.
+func (s *podSnapshot) comesBackElsewhere(other, pod *corev1.Pod) bool {
+	owner := metav1.GetControllerOf(other)
+	if owner == nil || owner.Kind == "DaemonSet" {
+		return false
+	}
+	deployment := s.deploymentOf(pod)
+	return deployment == nil || deployment != s.deploymentOf(other)
 }
 
 // staying returns the nodes that stay schedulable while that of the pod is drained.
@@ -489,7 +565,7 @@ const untilDeadline = ", which its Deployment waits for until its progress deadl
 
 // obstacleOfPods is what other pods are.
 func (s *podSnapshot) obstacleOfPods(pod *corev1.Pod, places []*corev1.Node) string {
-	others := s.obstacles.pods[pod.Namespace]
+	others := s.obstacles.pods
 	if !dependsOnPods(pod) || len(others) == 0 {
 		return ""
 	}
@@ -524,8 +600,12 @@ type podRule struct {
 
 func (s *podSnapshot) rulesOf(pod *corev1.Pod) []podRule {
 	var rules []podRule
-	for _, term := range antiAffinityOf(pod) {
-		rules = append(rules, podRule{"podAntiAffinity", func(others []*corev1.Pod) func(*corev1.Node) bool { return s.permits(&term, others) }})
+	together, apart := podTermsOf(pod)
+	if len(together) > 0 && !slices.ContainsFunc(together, func(term corev1.PodAffinityTerm) bool { return s.isUnreadable(pod, &term) }) {
+		rules = append(rules, podRule{"podAffinity", func(others []*corev1.Pod) func(*corev1.Node) bool { return s.attracts(pod, together, others) }})
+	}
+	for _, term := range apart {
+		rules = append(rules, podRule{"podAntiAffinity", func(others []*corev1.Pod) func(*corev1.Node) bool { return s.permits(pod, &term, others) }})
 	}
 	if topologyspread.HasHardConstraints(pod) {
 		rules = append(rules, podRule{"topologySpreadConstraints", func(others []*corev1.Pod) func(*corev1.Node) bool {

@@ -70,6 +70,23 @@ func (p podStory) apart(topologyKey string) podStory {
 	return p
 }
 
+// beside keeps a pod on the nodes, or in the zones, of pods of an app.
+func (p podStory) beside(topologyKey, app string, change ...func(*corev1.PodAffinityTerm)) podStory {
+	term := corev1.PodAffinityTerm{TopologyKey: topologyKey, LabelSelector: &metav1.LabelSelector{MatchLabels: map[string]string{"app": app}}}
+	for _, change := range change {
+		change(&term)
+	}
+	p.Spec.Affinity = &corev1.Affinity{PodAffinity: &corev1.PodAffinity{RequiredDuringSchedulingIgnoredDuringExecution: []corev1.PodAffinityTerm{term}}}
+	return p
+}
+
+// anchor is a pod that others have to run beside.
+func anchor(namespace, node string) podStory {
+	p := newPod("anchor", node).bare()
+	p.Namespace, p.Labels = namespace, map[string]string{"app": "anchor"}
+	return p
+}
+
 // onlyIn keeps a pod in a zone, whose like in other zones count nevertheless.
 func (p podStory) onlyIn(zone string) podStory {
 	p.Spec.NodeSelector = map[string]string{"zone": zone}
@@ -110,6 +127,16 @@ func attachedTo(node string) *storagev1.VolumeAttachment {
 // TestReplacementObstacles reads claims, volumes and pods from a server, as "plan" does.
 func TestReplacementObstacles(t *testing.T) {
 	const spread, waits = "no other node satisfies its topologySpreadConstraints", ", which its Deployment waits for until its progress deadline"
+	const beside = "no other node satisfies its podAffinity"
+	inNamespaces := func(names ...string) func(*corev1.PodAffinityTerm) {
+		return func(term *corev1.PodAffinityTerm) { term.Namespaces = names }
+	}
+	ofTeam := func(term *corev1.PodAffinityTerm) {
+		term.NamespaceSelector = &metav1.LabelSelector{MatchLabels: map[string]string{"team": "a"}}
+	}
+	anchorOfSet := newPod("anchor", "node-1").ownedBy("StatefulSet")
+	anchorOfSet.Labels = map[string]string{"app": "anchor"}
+	team := &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: "other", Labels: map[string]string{"team": "a"}}}
 	const nowhere = "no other node that stays schedulable matches its node selector and affinity"
 	for name, test := range map[string]struct {
 		pods    []podStory
@@ -146,6 +173,20 @@ func TestReplacementObstacles(t *testing.T) {
 			want: map[string]string{"web-0": "", "web-1": "no other node satisfies its podAntiAffinity" + waits}},
 		"apart, and the pod itself is in the way": {pods: []podStory{replaced("web-0", "node-1").apart("zone"), replaced("web-1", "node-2").apart("zone")}, nodes: []*corev1.Node{zonedNode("node-3", "a")},
 			want: map[string]string{"web-0": "no other node satisfies its podAntiAffinity before it has left"}},
+		"beside a pod that stays":    {pods: []podStory{replaced("web-0", "node-1").beside("zone", "anchor"), anchor("default", "node-2")}, want: map[string]string{"web-0": ""}},
+		"beside a pod of the node":   {pods: []podStory{replaced("web-0", "node-1").beside("zone", "anchor"), anchor("default", "node-1")}, want: map[string]string{"anchor": "", "web-0": beside + waits}},
+		"beside a pod in the zone":   {pods: []podStory{replaced("web-0", "node-1").beside("zone", "anchor"), anchor("default", "node-1")}, nodes: []*corev1.Node{zonedNode("node-3", "a")}, want: map[string]string{"anchor": "", "web-0": ""}},
+		"beside a pod, and no label": {pods: []podStory{replaced("web-0", "node-1").beside("rack", "anchor"), anchor("default", "node-2")}, want: map[string]string{"web-0": beside + waits}},
+		"beside no pod":              {pods: []podStory{replaced("web-0", "node-1").beside("zone", "anchor")}, want: map[string]string{"web-0": beside + waits}},
+		"beside a pod that comes back": {pods: []podStory{replaced("web-0", "node-1").beside("zone", "anchor"), anchorOfSet},
+			want: map[string]string{"anchor": "", "web-0": ""}},
+		"beside its like":                      {pods: []podStory{replaced("web-0", "node-1").beside("zone", "web"), replaced("web-1", "node-1").beside("zone", "web")}, want: map[string]string{"web-0": beside + waits, "web-1": beside + waits}},
+		"beside itself":                        {pods: []podStory{replaced("web-0", "node-1").beside("zone", "web")}, want: map[string]string{"web-0": beside + " before it has left"}},
+		"beside a pod of another namespace":    {pods: []podStory{replaced("web-0", "node-1").beside("zone", "anchor"), anchor("other", "node-2")}, want: map[string]string{"web-0": beside + waits}},
+		"beside a pod of a named namespace":    {pods: []podStory{replaced("web-0", "node-1").beside("zone", "anchor", inNamespaces("other")), anchor("other", "node-2")}, want: map[string]string{"web-0": ""}},
+		"beside a pod of a selected namespace": {pods: []podStory{replaced("web-0", "node-1").beside("zone", "anchor", ofTeam), anchor("other", "node-2")}, objects: []runtime.Object{team}, want: map[string]string{"web-0": ""}},
+		"beside a pod of no selected namespace": {pods: []podStory{replaced("web-0", "node-1").beside("zone", "anchor", ofTeam), anchor("default", "node-2")}, objects: []runtime.Object{team},
+			want: map[string]string{"web-0": beside + waits}},
 		"not replaced anyway": {pods: []podStory{newPod("web-0", "node-1").claiming("data")}, objects: []runtime.Object{claim(corev1.ReadWriteOncePod)}, want: map[string]string{"web-0": ""}},
 	} {
 		t.Run(name, func(t *testing.T) {
@@ -308,5 +349,22 @@ func TestPacedDeployments(t *testing.T) {
 				t.Errorf("the plan says %q as well", noteTexts[note])
 			}
 		})
+	}
+}
+
+// Nothing is said about affinity to pods that the user may not read.
+func TestAffinityToUnreadablePods(t *testing.T) {
+	for _, resource := range []string{"pods in namespace other", "namespaces"} {
+		pod := replaced("web-0", "node-1").beside("zone", "anchor", func(term *corev1.PodAffinityTerm) {
+			term.Namespaces, term.NamespaceSelector = []string{"other"}, &metav1.LabelSelector{}
+		})
+		s := snapshotOf(zonedNode("node-1", "a"), zonedNode("node-2", "b"), newDeployment("web"), pod)
+		if err := s.readObstacles(t.Context(), fake.NewClientset(pod.Pod)); err != nil {
+			t.Fatal(err)
+		}
+		s.unreadable = append(s.unreadable, resource)
+		if planned := mustPlan(t, s, "", maintenance.StandardPlan(), "node-1").Nodes[0].Pods[0]; planned.ReplacementObstacle != "" {
+			t.Errorf("without %s: %s", resource, planned.ReplacementObstacle)
+		}
 	}
 }
