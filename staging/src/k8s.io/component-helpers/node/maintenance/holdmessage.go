@@ -224,15 +224,24 @@ func (g *HoldGroup) messages() string {
 		return g.Message
 	}
 	all := append([]GroupMessage{{g.Message, g.MessageOf}}, g.More...)
+	room, rest := maxForeignText, []string(nil)
+	if g.Omits {
+		room, rest = room-len(otherMessages), []string{otherMessages}
+	}
 	var texts []string
 	for _, message := range all {
-		texts = append(texts, plaintext.Truncate(nameOf(message.Of)+": "+message.Text, maxForeignText/len(all)-len(messageSeparator)))
+		texts = append(texts, plaintext.Truncate(nameOf(message.Of)+": "+message.Text, room/len(all)-len(messageSeparator)))
 	}
-	return strings.Join(texts, messageSeparator)
+	return strings.Join(append(texts, rest...), messageSeparator)
 }
 
-// messageSeparator stands between messages.
-const messageSeparator = "; "
+const (
+	// messageSeparator stands between messages.
+	messageSeparator = "; "
+
+	// otherMessages stands for those that a message has no room for.
+	otherMessages = "and others"
+)
 
 func (g *HoldGroup) wait(what string) string {
 	return counted(g.Pods, "pod waits", "pods wait") + " " + what

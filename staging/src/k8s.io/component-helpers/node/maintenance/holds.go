@@ -383,10 +383,10 @@ type HoldGroup struct {
 	// Message is that of the first pod or node that has one, which is MessageOf.
 	Message   string
 	MessageOf types.NamespacedName
-	// More are up to two other messages, each with the first pod or node that has it. Mixed reports whether
-	// not all of them have the same message.
-	More  []GroupMessage
-	Mixed bool
+	// More are up to two other messages, each with the first pod or node that has it, and Omits reports whether
+	// there are still others. Mixed reports whether not all pods or nodes have the same message.
+	More         []GroupMessage
+	Omits, Mixed bool
 	// Escalation is that of one of the pods.
 	Escalation string
 	// Heartbeat, Since and OverdueSince are the oldest, ETA is the latest among the pods.
@@ -488,7 +488,7 @@ func (g *HoldGroup) addMessages(other *HoldGroup) {
 	case other.Message == "":
 		return
 	case g.Message == "":
-		g.Message, g.MessageOf, g.More = other.Message, other.MessageOf, other.More
+		g.Message, g.MessageOf, g.More, g.Omits = other.Message, other.MessageOf, other.More, other.Omits
 		return
 	case g.Message == other.Message && len(other.More) == 0: // Most have the same.
 		if comparePods(other.MessageOf, g.MessageOf) < 0 {
@@ -501,6 +501,7 @@ func (g *HoldGroup) addMessages(other *HoldGroup) {
 	all = slices.CompactFunc(all, func(a, b GroupMessage) bool { return a.Text == b.Text })
 	slices.SortFunc(all, func(a, b GroupMessage) int { return comparePods(a.Of, b.Of) })
 	g.Message, g.MessageOf, g.More = all[0].Text, all[0].Of, nil
+	g.Omits = g.Omits || other.Omits || len(all) > maxHoldNames
 	if len(all) > 1 {
 		g.More = all[1:min(maxHoldNames, len(all))]
 	}

@@ -680,7 +680,8 @@ func TestMessagesOfPods(t *testing.T) {
 		{"the same", held(HoldInterceptor, "Surging 0/2.", "Surging 0/2."), "2 pods wait for interceptor deployment.apps.k8s.io (no heartbeat yet, Surging 0/2.)"},
 		{"three Deployments", held(HoldInterceptor, "Surging 0/1.", "Failed.", "Surging 0/1.", "Surging 1/2."),
 			"4 pods wait for interceptor deployment.apps.k8s.io (no heartbeat yet, shop/p0: Surging 0/1.; shop/p1: Failed.; shop/p3: Surging 1/2.)"},
-		{"more of them", held(HoldInterceptor, "a", "b", "c", "d"), "4 pods wait for interceptor deployment.apps.k8s.io (no heartbeat yet, shop/p0: a; shop/p1: b; shop/p2: c)"},
+		{"more of them", held(HoldInterceptor, "a", "b", "c", "d"), "4 pods wait for interceptor deployment.apps.k8s.io (no heartbeat yet, shop/p0: a; shop/p1: b; shop/p2: c; and others)"},
+		{"more of them, and again", held(HoldInterceptor, "d", "c", "b", "a", "d", "a"), "6 pods wait for interceptor deployment.apps.k8s.io (no heartbeat yet, shop/p0: d; shop/p1: c; shop/p2: b; and others)"},
 		{"one says nothing", held(HoldInterceptor, "", "Failed."), "2 pods wait for interceptor deployment.apps.k8s.io (no heartbeat yet, shop/p1: Failed.)"},
 		{"nobody says anything", held(HoldInterceptor, "", ""), "2 pods wait for interceptor deployment.apps.k8s.io (no heartbeat yet)"},
 		{"pods that do not end", held(HoldStuckTerminating, "finalizers: f", "node n1 is not Ready"), "2 pods are still terminating after the grace period (shop/p0: finalizers: f; shop/p1: node n1 is not Ready)"},
@@ -691,8 +692,8 @@ func TestMessagesOfPods(t *testing.T) {
 			t.Errorf("%s: %q, want %q", tc.name, got, tc.want)
 		}
 	}
-	long := GroupHolds(held(HoldInterceptor, strings.Repeat("a", 512), strings.Repeat("b", 512), strings.Repeat("c", 512)))
-	if got := long[0].messages(); len(got) > maxForeignText || !strings.Contains(got, "shop/p2: ccc") {
+	long := GroupHolds(held(HoldInterceptor, strings.Repeat("a", 512), strings.Repeat("b", 512), strings.Repeat("c", 512), strings.Repeat("d", 512)))
+	if got := long[0].messages(); len(got) > maxForeignText || !strings.Contains(got, "shop/p2: ccc") || !strings.HasSuffix(got, "; and others") {
 		t.Errorf("%d characters: %s", len(got), got)
 	}
 }
