@@ -17,6 +17,7 @@ limitations under the License.
 package status
 
 import (
+	"cmp"
 	"fmt"
 	"slices"
 	"strings"
@@ -62,6 +63,7 @@ func Compute(m *coordinationv1alpha1.NodeMaintenance, sums *progress.Summary, no
 	}
 	status.ObservedGeneration = m.Generation
 	status.SelectedNodes = int32(sums.Nodes)
+	sums = withOwnTimes(sums, cmp.Or(progress.StartOf(status, coordinationv1alpha1.NodeMaintenanceStageCordon), &m.CreationTimestamp))
 	switch m.Spec.Stage {
 	case coordinationv1alpha1.NodeMaintenanceStageDrain:
 		status.DrainStatus = computeDrainStatus(sums)
@@ -96,6 +98,23 @@ func Compute(m *coordinationv1alpha1.NodeMaintenance, sums *progress.Summary, no
 	}
 	setAdvance(status, m, sums, now)
 	return status
+}
+
+// withOwnTimes returns the summary with failed writes that are not older than the start of the maintenance: they may have
+// failed for an earlier one of the same nodes.
+func withOwnTimes(sums *progress.Summary, start *metav1.Time) *progress.Summary {
+	own := *sums
+	for _, groups := range []*[]maintenance.HoldGroup{&own.Blockers, &own.ReleaseBlockers} {
+		*groups = slices.Clone(*groups)
+		for i := range *groups {
+			g := &(*groups)[i]
+			failed := g.Cause == maintenance.HoldCordonFailed || g.Cause == maintenance.HoldNodeStatusFailed || g.Cause == maintenance.HoldRequestFailed
+			if failed && g.Since != nil && g.Since.Before(start) {
+				g.Since = start
+			}
+		}
+	}
+	return &own
 }
 
 // blockersOf returns the blockers of the work on the claimed nodes and of the release of others.

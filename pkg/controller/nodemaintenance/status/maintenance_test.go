@@ -25,6 +25,7 @@ import (
 	coordinationv1alpha1 "k8s.io/api/coordination/v1alpha1"
 	v1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/component-helpers/node/maintenance"
 	"k8s.io/kubernetes/pkg/controller/nodemaintenance/progress"
 	"k8s.io/utils/ptr"
@@ -166,6 +167,38 @@ func TestCordonedUntil(t *testing.T) {
 		}
 		if got := progress.CordonedUntil(&m.Status) != nil; got != test.want {
 			t.Errorf("%s: %t, stages %v", name, got, m.Status.StageStatuses)
+		}
+	}
+}
+
+// What fails since before the maintenance is as old as it is: another client may have undone the cordon of an earlier
+// one. The times of pods are their own.
+func TestBlockersAreNotOlderThanTheMaintenance(t *testing.T) {
+	const ago = time.Minute
+	began := metav1.NewTime(start)
+	pod := &v1.Pod{ObjectMeta: metav1.ObjectMeta{Namespace: "shop", Name: "p"}}
+	for name, test := range map[string]struct {
+		hold    maintenance.Hold
+		started bool
+		want    time.Duration
+	}{
+		"a cordon, since before":      {maintenance.FailedCordon("a", "no", start.Add(-time.Hour)), true, 0},
+		"a cordon, since then":        {maintenance.FailedCordon("a", "no", start.Add(ago)), true, ago},
+		"a node status, since before": {maintenance.FailedNodeStatus("a", "no", start.Add(-time.Hour)), true, 0},
+		"a request, since before":     {maintenance.FailedRequest(pod, "no", start.Add(-time.Hour)), true, 0},
+		"a pod that is terminating":   {maintenance.Hold{Cause: maintenance.HoldTerminating, Pod: types.NamespacedName{Namespace: "shop", Name: "p"}, Since: ptr.To(metav1.NewTime(start.Add(-time.Hour)))}, true, -time.Hour},
+		"before its first status":     {maintenance.FailedCordon("a", "no", start.Add(-time.Hour)), false, ago},
+	} {
+		m := &coordinationv1alpha1.NodeMaintenance{}
+		m.CreationTimestamp, m.Spec.Stage = metav1.NewTime(start.Add(-time.Second)), stageDrain
+		if test.started {
+			m.Status.StageStatuses = []coordinationv1alpha1.StageStatus{{Name: stageCordon, StartTimestamp: &began}, {Name: stageDrain, StartTimestamp: &began}}
+		}
+		sums := &progress.Summary{Ready: true, Nodes: 1, Blockers: maintenance.GroupHolds([]maintenance.Hold{test.hold})}
+		before := sums.Blockers[0].Since
+		got := Compute(m, sums, start.Add(ago)).DrainStatus.Blockers[0].SinceTime
+		if !got.Equal(ptr.To(metav1.NewTime(start.Add(test.want)))) || sums.Blockers[0].Since != before {
+			t.Errorf("%s: since %v", name, got)
 		}
 	}
 }
