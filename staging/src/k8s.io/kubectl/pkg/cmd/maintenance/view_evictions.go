@@ -43,6 +43,7 @@ import (
 	"k8s.io/component-helpers/node/maintenance"
 	"k8s.io/component-helpers/scheduling/corev1/nodeaffinity"
 	"k8s.io/component-helpers/scheduling/nodepin"
+	"k8s.io/component-helpers/scheduling/podaffinity"
 	"k8s.io/component-helpers/scheduling/topologyspread"
 	"k8s.io/kubectl/pkg/util/podutils"
 	"k8s.io/utils/ptr"
@@ -318,11 +319,7 @@ func (s *podSnapshot) readObstacles(ctx context.Context, client kubernetes.Inter
 	dependent := filtered(slices.Concat(slices.Collect(maps.Values(s.pods))...), func(pod *corev1.Pod) bool {
 		return s.awaitsSurge(pod) && dependsOnPods(pod)
 	})
-	selectsNamespaces := func(term corev1.PodAffinityTerm) bool { return term.NamespaceSelector != nil }
-	if slices.ContainsFunc(dependent, func(pod *corev1.Pod) bool {
-		together, apart := podTermsOf(pod)
-		return slices.ContainsFunc(slices.Concat(together, apart), selectsNamespaces)
-	}) {
+	if slices.ContainsFunc(dependent, podaffinity.SelectsNamespaces) {
 		var err error
 		if o.namespaces, err = list[corev1.Namespace](ctx, &s.snapshot, "namespaces", client.CoreV1().Namespaces().List, metav1.ListOptions{}); err != nil {
 			return err
@@ -330,11 +327,7 @@ func (s *podSnapshot) readObstacles(ctx context.Context, client kubernetes.Inter
 	}
 	counted := sets.New[string]()
 	for _, pod := range dependent {
-		counted.Insert(pod.Namespace)
-		together, apart := podTermsOf(pod)
-		for _, term := range slices.Concat(together, apart) {
-			counted = counted.Union(o.namespacesOf(pod, &term))
-		}
+		counted = counted.Union(podaffinity.Of(pod, o.namespaces).Namespaces()).Insert(pod.Namespace)
 	}
 	for _, namespace := range sets.List(counted) {
 		options := metav1.ListOptions{FieldSelector: fields.OneTermNotEqualSelector("spec.nodeName", "").String()}
@@ -418,87 +411,18 @@ func choosesNodes(pod *corev1.Pod) bool {
 
 // dependsOnPods reports whether it depends on other pods where the pod may run.
 func dependsOnPods(pod *corev1.Pod) bool {
-	together, apart := podTermsOf(pod)
-	return topologyspread.HasHardConstraints(pod) || len(together)+len(apart) > 0
+	rules := podaffinity.Of(pod, nil)
+	return topologyspread.HasHardConstraints(pod) || rules.HasAffinity() || rules.HasAntiAffinity()
 }
 
-// podTermsOf returns the required terms of its affinity to other pods, and of its anti-affinity.
-func podTermsOf(pod *corev1.Pod) (together, apart []corev1.PodAffinityTerm) {
-	affinity := ptr.Deref(pod.Spec.Affinity, corev1.Affinity{})
-	return ptr.Deref(affinity.PodAffinity, corev1.PodAffinity{}).RequiredDuringSchedulingIgnoredDuringExecution,
-		ptr.Deref(affinity.PodAntiAffinity, corev1.PodAntiAffinity{}).RequiredDuringSchedulingIgnoredDuringExecution
+// knowsPods reports whether the user may read all pods that the rules of a pod select.
+func (s *podSnapshot) knowsPods(pod *corev1.Pod, rules *podaffinity.Rules) bool {
+	return (s.readable("namespaces") || !podaffinity.SelectsNamespaces(pod)) &&
+		!slices.ContainsFunc(sets.List(rules.Namespaces()), func(name string) bool { return !s.readable("pods in namespace " + name) })
 }
 
-// namespacesOf returns the namespaces in which a term of the pod selects others.
-func (o *obstacles) namespacesOf(pod *corev1.Pod, term *corev1.PodAffinityTerm) sets.Set[string] {
-	selected := sets.New(term.Namespaces...)
-	if term.NamespaceSelector == nil && len(selected) == 0 {
-		selected.Insert(pod.Namespace)
-	}
-	selector, err := metav1.LabelSelectorAsSelector(term.NamespaceSelector) // Nothing, if there is none.
-	for _, namespace := range o.namespaces {
-		if err == nil && selector.Matches(labels.Set(namespace.Labels)) {
-			selected.Insert(namespace.Name)
-		}
-	}
-	return selected
-}
-
-// selects returns whether a term of the pod selects another one.
-func (o *obstacles) selects(pod *corev1.Pod, term *corev1.PodAffinityTerm) func(*corev1.Pod) bool {
-	namespaces := o.namespacesOf(pod, term)
-	selector, err := metav1.LabelSelectorAsSelector(term.LabelSelector)
-	return func(other *corev1.Pod) bool {
-		return err == nil && maintenance.IsLeft(other) && namespaces.Has(other.Namespace) && selector.Matches(labels.Set(other.Labels))
-	}
-}
-
-// domainsOf returns the domains of the nodes of pods.
-func (s *podSnapshot) domainsOf(topologyKey string, pods []*corev1.Pod) sets.Set[string] {
-	nodes, domains := keyed(s.nodes, (*corev1.Node).GetName), sets.New[string]()
-	for _, pod := range pods {
-		if node := nodes[pod.Spec.NodeName]; node != nil {
-			if domain, labeled := node.Labels[topologyKey]; labeled {
-				domains.Insert(domain)
-			}
-		}
-	}
-	return domains
-}
-
-// permits returns whether a term of the anti-affinity of a pod lets it run on a node beside others.
-func (s *podSnapshot) permits(pod *corev1.Pod, term *corev1.PodAffinityTerm, others []*corev1.Pod) func(*corev1.Node) bool {
-	taken := s.domainsOf(term.TopologyKey, filtered(others, s.obstacles.selects(pod, term)))
-	return func(node *corev1.Node) bool { return !taken.Has(node.Labels[term.TopologyKey]) }
-}
-
-// attracts returns whether the affinity of a pod lets it run on a node: beside pods that all of its terms select. If
-// there are none, and they select the pod itself, it may be the first one. Pods of other controllers may soon run
-// anywhere, and are no obstacle.
-func (s *podSnapshot) attracts(pod *corev1.Pod, terms []corev1.PodAffinityTerm, others []*corev1.Pod) func(*corev1.Node) bool {
-	selected := func(other *corev1.Pod) bool {
-		return !slices.ContainsFunc(terms, func(term corev1.PodAffinityTerm) bool { return !s.obstacles.selects(pod, &term)(other) })
-	}
-	matching := filtered(others, selected)
-	anywhere := len(matching) == 0 && selected(pod) || slices.ContainsFunc(matching, func(other *corev1.Pod) bool { return s.comesBackElsewhere(other, pod) })
-	domains := mapped(terms, func(term corev1.PodAffinityTerm) sets.Set[string] { return s.domainsOf(term.TopologyKey, matching) })
-	return func(node *corev1.Node) bool {
-		for i := range terms {
-			if domain, labeled := node.Labels[terms[i].TopologyKey]; !labeled || !anywhere && !domains[i].Has(domain) {
-				return false
-			}
-		}
-		return true
-	}
-}
-
-// isUnreadable reports whether the user may not read some of the pods that the term selects.
-func (s *podSnapshot) isUnreadable(pod *corev1.Pod, term *corev1.PodAffinityTerm) bool {
-	return term.NamespaceSelector != nil && !s.readable("namespaces") ||
-		slices.ContainsFunc(sets.List(s.obstacles.namespacesOf(pod, term)), func(name string) bool { return !s.readable("pods in namespace " + name) })
-}
-
-// comesBackElsewhere reports whether another controller than that of the pod replaces the other one on any node.
+// comesBackElsewhere reports whether another controller than that of the pod replaces the other one on any node: it is
+// no obstacle for long.
 func (s *podSnapshot) comesBackElsewhere(other, pod *corev1.Pod) bool {
 	owner := metav1.GetControllerOf(other)
 	if owner == nil || owner.Kind == "DaemonSet" {
@@ -565,7 +489,7 @@ const untilDeadline = ", which its Deployment waits for until its progress deadl
 
 // obstacleOfPods is what other pods are.
 func (s *podSnapshot) obstacleOfPods(pod *corev1.Pod, places []*corev1.Node) string {
-	others := s.obstacles.pods
+	others := filtered(s.obstacles.pods, maintenance.IsLeft)
 	if !dependsOnPods(pod) || len(others) == 0 {
 		return ""
 	}
@@ -584,9 +508,9 @@ func (s *podSnapshot) obstacleOfPods(pod *corev1.Pod, places []*corev1.Node) str
 	// It is there from then on, and not here.
 	moved := *pod
 	moved.Spec.NodeName = places[0].Name
-	for i := range others {
-		if others[i].UID == pod.UID {
-			others[i] = &moved
+	for i, other := range s.obstacles.pods {
+		if other.UID == pod.UID {
+			s.obstacles.pods[i] = &moved
 		}
 	}
 	return ""
@@ -600,12 +524,14 @@ type podRule struct {
 
 func (s *podSnapshot) rulesOf(pod *corev1.Pod) []podRule {
 	var rules []podRule
-	together, apart := podTermsOf(pod)
-	if len(together) > 0 && !slices.ContainsFunc(together, func(term corev1.PodAffinityTerm) bool { return s.isUnreadable(pod, &term) }) {
-		rules = append(rules, podRule{"podAffinity", func(others []*corev1.Pod) func(*corev1.Node) bool { return s.attracts(pod, together, others) }})
+	affinity := podaffinity.Of(pod, s.obstacles.namespaces)
+	if affinity.HasAffinity() && s.knowsPods(pod, affinity) {
+		rules = append(rules, podRule{"podAffinity", func(others []*corev1.Pod) func(*corev1.Node) bool {
+			return affinity.Attracts(s.nodes, others, func(other *corev1.Pod) bool { return s.comesBackElsewhere(other, pod) })
+		}})
 	}
-	for _, term := range apart {
-		rules = append(rules, podRule{"podAntiAffinity", func(others []*corev1.Pod) func(*corev1.Node) bool { return s.permits(pod, &term, others) }})
+	if affinity.HasAntiAffinity() {
+		rules = append(rules, podRule{"podAntiAffinity", func(others []*corev1.Pod) func(*corev1.Node) bool { return affinity.Permits(s.nodes, others) }})
 	}
 	if topologyspread.HasHardConstraints(pod) {
 		rules = append(rules, podRule{"topologySpreadConstraints", func(others []*corev1.Pod) func(*corev1.Node) bool {
