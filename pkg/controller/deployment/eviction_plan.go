@@ -161,7 +161,7 @@ func (s surgeState) isLiving(uid types.UID) bool {
 }
 
 // leaving returns the pods that can leave now: one for each available pod beyond the wanted
-// number, and broken ones whose replacements exist. This includes pods whose turn has ended
+// number, broken ones whose replacements exist, and others that are not available if as many as wanted are. This includes pods whose turn has ended
 // without an available replacement, if one becomes available later, unless another interceptor
 // is active for the pod.
 //
@@ -175,7 +175,7 @@ func (s surgeState) leaving() []surgePod {
 		return nil // The ReplicaSet deletes all pods anyway.
 	}
 	var candidates []surgePod
-	available, elsewhere, broken, misplaced := 0, 0, 0, 0
+	available, elsewhere, broken, unavailable, misplaced := 0, 0, 0, 0, 0
 	for _, pod := range s.pods {
 		if pod.available {
 			available++
@@ -187,14 +187,20 @@ func (s surgeState) leaving() []surgePod {
 			continue
 		}
 		candidates = append(candidates, pod)
-		if pod.broken {
+		switch {
+		case pod.broken:
 			broken++ // It does not serve, so it needs no available replacement.
-		} else if pod.misplaced {
+		case pod.misplaced:
 			misplaced++
+		case !pod.available:
+			unavailable++
 		}
 	}
+	if elsewhere < s.wanted {
+		unavailable = 0 // They may be available before others are.
+	}
 	spare := max(elsewhere-s.wanted, min(misplaced, available-s.wanted), 0)
-	count := min(len(candidates), len(s.pods)-s.wanted, broken+spare, deploymentutil.MaxLeaving)
+	count := min(len(candidates), len(s.pods)-s.wanted, broken+unavailable+spare, deploymentutil.MaxLeaving)
 	if count <= 0 {
 		return nil
 	}

@@ -153,11 +153,15 @@ func TestNextSurge(t *testing.T) {
 		"but not before": {wanted: 1, room: 1, recorded: recorded(1), pods: []surgePod{pod("a", "broken", "asked")}, want: recorded(1)},
 		"broken ones before briefly unready ones": {wanted: 2, room: 1, recorded: recorded(1),
 			pods: []surgePod{pod("a", "asked"), pod("b", "broken", "asked-later"), pod("c", "serving")}, want: recorded(0, "b")},
-		"those that do not serve before those that do": {wanted: 2, room: 2, recorded: recorded(2),
-			pods: []surgePod{pod("a", "serving", "asked"), pod("b", "asked-later"), pod("c", "serving"), pod("d", "serving")}, want: recorded(1, "b")},
+		"those that do not serve, and as many as are replaced": {wanted: 2, room: 2, recorded: recorded(2),
+			pods: []surgePod{pod("a", "serving", "asked"), pod("b", "asked-later"), pod("c", "serving"), pod("d", "serving")}, want: recorded(0, "a", "b")},
 		"broken ones first": {wanted: 2, room: 1, recorded: recorded(1), pods: []surgePod{pod("a", "serving", "asked"), pod("b", "broken", "asked-later"), pod("c", "starting")}, want: recorded(0, "b")},
 		"a broken one that is not asked blocks the others": {wanted: 2, room: 1, recorded: recorded(1), pods: []surgePod{pod("a", "serving", "asked"), pod("b", "broken"), pod("c", "serving")}, want: recorded(1)},
-		"briefly unready is not broken":                    {wanted: 1, room: 1, recorded: recorded(1), pods: []surgePod{pod("a", "asked"), pod("b", "serving")}, want: recorded(1)},
+		"briefly unready is not broken":                    {wanted: 1, room: 1, recorded: recorded(1), pods: []surgePod{pod("a", "asked"), pod("b", "starting")}, want: recorded(1)},
+		"one that starts goes when its replacement serves": {wanted: 1, room: 1, recorded: recorded(1), pods: []surgePod{pod("a", "asked"), pod("b", "serving")}, want: recorded(0, "a")},
+		"not when another pod does not serve either":       {wanted: 2, room: 1, recorded: recorded(1), pods: []surgePod{pod("a", "asked"), pod("b", "serving"), pod("c", "starting")}, want: recorded(1)},
+		"one that starts before one that serves": {wanted: 2, room: 2, recorded: recorded(2),
+			pods: []surgePod{pod("a", "serving", "asked"), pod("b", "asked-later"), pod("c", "serving"), pod("d", "starting")}, want: recorded(1, "b")},
 
 		// Requests that were passed on.
 		"a pod that was passed on keeps its replacement":       {wanted: 1, room: 1, recorded: recorded(1), pods: []surgePod{pod("a", "serving", "passed"), pod("b", "starting")}, want: recorded(1)},
