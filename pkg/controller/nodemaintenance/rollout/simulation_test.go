@@ -51,9 +51,6 @@ const (
 	// callTimeout is that of the API calls of a controller.
 	callTimeout = 35 * time.Second
 
-	// passTimeout is longer than a Sync waits for its calls.
-	passTimeout = time.Minute
-
 	// maxSkew is how far the clocks of two controllers are apart.
 	maxSkew = time.Minute
 )
@@ -333,7 +330,7 @@ func (r *replica) await() {
 func (r *replica) grant() {
 	var err error
 	switch {
-	case r.now.Sub(r.begun) > callTimeout || r.now.Sub(r.synced) > passTimeout && !r.suspended:
+	case r.now.Sub(r.begun) > callTimeout || r.now.Sub(r.synced) > syncTimeout && !r.suspended:
 		err = context.DeadlineExceeded
 	case r.dead:
 		if r.random.IntN(2) == 0 { // The request was sent before.
@@ -1080,14 +1077,6 @@ func (w *world) finish() {
 		w.now = w.now.Truncate(windowInterval).Add(windowInterval)
 		if r.untilQuiet() {
 			windows = -1
-		}
-	}
-	for range 2 { // What a budget has just given up is counted until the next one.
-		r.seen.nodes, r.seen.budgets, r.seen.maintenances = len(r.nodes), len(r.budgets), len(r.maintenances)
-		r.now = r.now.Add(maxPause)
-		r.sync()
-		for !r.idle {
-			r.grant()
 		}
 	}
 	for _, m := range w.needAdmissions(w.maintenances.stored(), w.nodes.stored()) {
