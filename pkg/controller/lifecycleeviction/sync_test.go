@@ -737,24 +737,37 @@ func TestNamespacesShareTheWorkers(t *testing.T) {
 	for i := range 2 * workers {
 		w.queue.Add(fmt.Sprintf("slow/%d", i))
 	}
-	for range workers * 3 / 4 {
-		w.queue.Get() // Nothing is done.
-	}
-	next := make(chan string)
+	taken := make(chan string, 3*workers)
 	go func() {
-		key, _ := w.queue.Get()
-		next <- key
+		for {
+			key, shutdown := w.queue.Get()
+			if shutdown {
+				return
+			}
+			taken <- key // Nothing is done.
+		}
 	}()
+	defer w.queue.ShutDown()
+	for held := 0; ; held++ {
+		select {
+		case <-taken:
+			if held+1 >= workers {
+				t.Fatal("one namespace has all workers")
+			}
+			continue
+		case <-time.After(200 * time.Millisecond):
+		}
+		break
+	}
+	w.queue.Add("good/0")
 	select {
-	case key := <-next:
-		t.Errorf("another worker has %s", key)
-	case <-time.After(100 * time.Millisecond):
-		w.queue.Add("good/0")
-		if key := <-next; key != "good/0" {
+	case key := <-taken:
+		if key != "good/0" {
 			t.Errorf("another worker has %s", key)
 		}
+	case <-time.After(time.Minute):
+		t.Error("no worker is left for another namespace")
 	}
-	w.queue.ShutDown()
 }
 
 // A request that others delete again and again is created again ever more slowly, and its requesters hear of it.
