@@ -68,7 +68,7 @@ func (c *Controller) endOfPod(ctx context.Context, t *target, hasBegun bool) (en
 
 // endWithoutPod is endOf if the cache lacks the pod.
 func (c *Controller) endWithoutPod(ctx context.Context, t *target, isOpen, hasBegun bool) (end outcome, wait time.Duration, err error) {
-	wasThere := slices.ContainsFunc(t.evictions, provesPod) || t.past != nil && isCanceled(outcomeOf(t.past))
+	wasThere := slices.ContainsFunc(t.evictions, provesPod) || t.past != nil
 	switch {
 	case isOpen, len(t.evictions) > 0 && len(t.wanted) > 0, wasThere && len(t.wanted) > 0:
 		return c.confirmMissing(ctx, t, wasThere, hasBegun)

@@ -28,7 +28,6 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/apimachinery/pkg/util/sets"
 	"k8s.io/client-go/tools/cache"
-	"k8s.io/client-go/tools/evictionrequest"
 )
 
 // target is all that is known about the eviction of one pod.
@@ -97,7 +96,7 @@ func (c *Controller) read(key string) (*target, error) {
 			t.pod, t.successor = pod, ""
 		}
 	}
-	if t.pod == nil && len(t.wanted) > 0 && t.request != nil && evictionrequest.StateOf(t.request) == evictionrequest.StateCanceled {
+	if t.pod == nil && len(t.wanted) > 0 && t.request != nil && isCanceled(outcomeOf(t.request)) {
 		t.past, t.request = t.request, nil
 	}
 	return t, nil
