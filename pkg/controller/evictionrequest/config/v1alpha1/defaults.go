@@ -27,12 +27,12 @@ import (
 // defaulting of the whole controller manager configuration calls it. It is not registered in the
 // scheme: components that embed the type may choose other defaults.
 func RecommendedDefaultEvictionRequestControllerConfiguration(obj *kubectrlmgrconfigv1alpha1.EvictionRequestControllerConfiguration) {
-	if obj.ConcurrentEvictionRequestSyncs <= 0 {
+	if obj.ConcurrentEvictionRequestSyncs == 0 {
 		// Each pod takes one eviction and one status, which is quicker. With fewer of these in flight,
 		// the ends of pods are recorded late while the API server is busy.
 		obj.ConcurrentEvictionRequestSyncs = 20
 	}
-	if obj.ConcurrentEvictions <= 0 {
+	if obj.ConcurrentEvictions == 0 {
 		// Each call takes about 100 ms in the API server, most of it waiting, so this number of
 		// calls uses up the rate limit of the client.
 		obj.ConcurrentEvictions = 30
