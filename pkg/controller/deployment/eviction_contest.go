@@ -47,9 +47,15 @@ type writtenSurge struct {
 }
 
 // isReverted reports whether another client has changed the ReplicaSet so that the surge is gone or smaller. If it has
-// more replicas, no pods are lost, and upstream's sync removes them as well.
+// more replicas, no pods are lost, and upstream's sync removes them as well. If it has as many, only the annotation is
+// gone, and waiting for it would cost the pods that start.
 func (w *writtenSurge) isReverted(stored *apps.ReplicaSet) bool {
-	return w.replicaSet == stored.UID && (*stored.Spec.Replicas < w.replicas || stored.Annotations[deploymentutil.EvictionSurgeAnnotation] != w.record)
+	return w.replicaSet == stored.UID && *stored.Spec.Replicas < w.replicas
+}
+
+// isUnrecorded reports whether another client has removed or changed the annotation alone.
+func (w *writtenSurge) isUnrecorded(stored *apps.ReplicaSet) bool {
+	return w.replicaSet == stored.UID && *stored.Spec.Replicas >= w.replicas && stored.Annotations[deploymentutil.EvictionSurgeAnnotation] != w.record
 }
 
 // observeReverts looks for surges that other clients have reverted.
@@ -64,6 +70,11 @@ func (s *surger) observeReverts(w *workload) {
 		switch {
 		case w.rolling, set.stored.UID == written.replicaSet && set.toLeave() == 0:
 			written.replicaSet = "" // The surge ends.
+		case written.isUnrecorded(set.stored):
+			// It is recorded again at once, and has made no progress.
+			if set.recorded.Since.IsZero() {
+				set.recorded.Since = written.since
+			}
 		case written.isReverted(set.stored):
 			set.reverted = true
 			if set.recorded.Since.IsZero() {

@@ -81,7 +81,7 @@ func (f *surgeFixture) surgesIn(d time.Duration, revert func(*apps.ReplicaSet)) 
 // A surge that another client reverts is restored three times at once, then ever more slowly. The request and an event
 // say so, and the pod waits no longer than without it.
 func TestContestedSurge(t *testing.T) {
-	for name, revert := range map[string]func(*apps.ReplicaSet){"scaled": scaledBack, "replaced": replaced, "without a record": unrecorded} {
+	for name, revert := range map[string]func(*apps.ReplicaSet){"scaled": scaledBack, "replaced": replaced} {
 		t.Run(name, func(t *testing.T) {
 			withSurger(t, []runtime.Object{web(), web1(), webPod("a"), asks("a")}, func(t *testing.T, f *surgeFixture) {
 				defer f.intercept()()
@@ -104,6 +104,25 @@ func TestContestedSurge(t *testing.T) {
 			})
 		})
 	}
+}
+
+// Where another client removes the record alone, the extra replica stays: to wait would cost the pod that starts. The pod
+// waits no longer than without that.
+func TestSurgeLosesItsRecord(t *testing.T) {
+	withSurger(t, []runtime.Object{web(), web1(), webPod("a"), asks("a")}, func(t *testing.T, f *surgeFixture) {
+		defer f.intercept()()
+		after, contested := f.surgesIn(290*time.Second, unrecorded)
+		if len(after) < 280 || len(contested) > 0 {
+			t.Errorf("recorded %d times in 290 s, want each time; events %v", len(after), contested)
+		}
+		if got := *f.stored("web-1").Spec.Replicas; got != 2 {
+			t.Errorf("the ReplicaSet has %d replicas, want 2", got)
+		}
+		f.surgesIn(11*time.Second, unrecorded)
+		if entry := f.entry("a-uid"); entry.CompletionTime == nil || !strings.HasPrefix(entry.Message, "Gave up after 5m0s without progress. ") {
+			t.Errorf("after the deadline the entry is %v", entry)
+		}
+	})
 }
 
 // When nobody reverts the surge any more, the message says what the pod waits for.
