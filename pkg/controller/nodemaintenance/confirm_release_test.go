@@ -109,6 +109,11 @@ func TestClaimIsConfirmed(t *testing.T) {
 		"it is being deleted": func(f *fixture) {
 			f.change("m", func(m *coordinationv1alpha1.NodeMaintenance) { m.DeletionTimestamp = ptr.To(metav1.NewTime(f.clock.Now())) })
 		},
+		"it does not select the node any more": func(f *fixture) {
+			f.change("m", func(m *coordinationv1alpha1.NodeMaintenance) {
+				m.Spec.NodeSelector = &v1.NodeSelector{NodeSelectorTerms: []v1.NodeSelectorTerm{{MatchExpressions: []v1.NodeSelectorRequirement{{Key: "other", Operator: v1.NodeSelectorOpExists}}}}}
+			})
+		},
 		"it was deleted": func(f *fixture) {
 			f.change("m", func(m *coordinationv1alpha1.NodeMaintenance) { m.Finalizers = nil })
 			if err := f.client.CoordinationV1alpha1().NodeMaintenances().Delete(f.ctx, "m", metav1.DeleteOptions{}); err != nil {

@@ -85,7 +85,7 @@ func (c *Controller) writeNode(ctx context.Context, name string) error {
 	}
 	if cordons || s.Takes() {
 		// Once for both: who has cordoned a node, if only maybe, has to record that.
-		if err := c.confirm.Claims(ctx, s.Specs); cordons && err != nil {
+		if err := c.confirm.Claims(ctx, s.Node, s.Specs); cordons && err != nil {
 			return c.cordonFailed(ctx, s.Node, needed.Key, err)
 		} else if err != nil {
 			return c.statusFailed(ctx, s.Node, err)

@@ -80,7 +80,7 @@ func (c *Confirmer) Release(ctx context.Context, node *v1.Node, specs []progress
 // precedes the writes that give something to a maintenance: the node is cordoned, or its claim or an admission recorded. A
 // process that was suspended would take the node for one that has ended since, and nobody would give it back. What cannot be
 // read keeps no node from being claimed.
-func (c *Confirmer) Claims(ctx context.Context, specs []progress.Spec) error {
+func (c *Confirmer) Claims(ctx context.Context, node *v1.Node, specs []progress.Spec) error {
 	maintenances, err := c.readClaims(ctx)
 	if err != nil {
 		return nil
@@ -88,7 +88,7 @@ func (c *Confirmer) Claims(ctx context.Context, specs []progress.Spec) error {
 	for i := range specs {
 		o := &specs[i]
 		isClaimed := func(m coordinationv1alpha1.NodeMaintenance) bool {
-			return m.UID == o.UID && m.DeletionTimestamp == nil && claimsInStage(m.Spec.Stage)
+			return m.UID == o.UID && m.DeletionTimestamp == nil && claimsInStage(m.Spec.Stage) && maintenance.SelectsNode(m.Spec.NodeSelector, node)
 		}
 		if !o.Claims() || slices.ContainsFunc(maintenances, isClaimed) {
 			continue
