@@ -107,7 +107,7 @@ func TestSimulation(t *testing.T) {
 // the end that no taint is left.
 func TestSimulationOfFleets(t *testing.T) {
 	testsimulation.Run(t, simulations, func(t *testing.T, seed uint64) { simulate(t, seed, true) },
-		1714756546947919322, 3585492685598302672)
+		1714756546947919322, 3585492685598302672, 2148568359786199135)
 }
 
 func simulate(t *testing.T, seed uint64, fleet bool) {

@@ -248,10 +248,16 @@ func (p *maintenanceProgress) setPhase(node string, phase Phase, skipped bool) (
 		return false
 	}
 	delete(p.failed, node)
+	return p.leave(node)
+}
+
+// leave removes a node that is not worked on any more, or did not begin. It reports whether the remaining nodes
+// of the maintenance have to be reconciled because of it.
+func (p *maintenanceProgress) leave(node string) bool {
 	if _, selected := p.nodes[node]; selected {
 		return p.remove(node)
 	}
-	return false
+	return p.advance(false) // It may have been the last one that waited.
 }
 
 // setWaiting adds a node to those that wait, or removes it.

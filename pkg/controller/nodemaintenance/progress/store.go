@@ -350,7 +350,7 @@ func (s *Store) Deselect(node string, specs []Spec, revision int) (names, others
 		p.setWaiting(node, false)
 		p.done.Delete(node)
 		p.skipped.Delete(node)
-		if selected && p.remove(node) {
+		if p.leave(node) {
 			others = append(others, p.selected()...)
 		}
 		s.reindex(node, p)

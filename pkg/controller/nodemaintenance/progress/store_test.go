@@ -173,6 +173,35 @@ func TestNodesLeave(t *testing.T) {
 	expectNames(t, "waiting on, with no pods left", l.WaitingOn([]string{"m"}))
 }
 
+// A rollout advances when the last node leaves that waited: it is deselected, or done without having begun.
+func TestLastWaitingNodeLeaves(t *testing.T) {
+	for name, leave := range map[string]func(*Store, Spec){
+		"deselected": func(l *Store, _ Spec) { l.Deselect("n2", nil, l.revision) },
+		"done": func(l *Store, o Spec) {
+			o.Phase = PhaseDone
+			l.CountPods("n2", []Spec{o}, nil, nil, nil)
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			l, o := NewStore(NewLimits()), orderOf(t, "u", 1, stageDrain, ours)
+			o.Rollout = &coordinationv1alpha1.NodeMaintenanceRollout{}
+			l.Observe(o, 0, nodesNamed("n1", "n2"))
+			waiting := o
+			waiting.Phase = PhaseWaiting
+			l.CountPods("n2", []Spec{waiting}, nil, nil, nil)
+			o.Phase = PhaseAdmitted
+			l.CountPods("n1", []Spec{o}, podsOf(1), nil, nil)
+			if position := positionOf(t, l); position != 0 {
+				t.Errorf("position %d while a node waits", position)
+			}
+			leave(l, o)
+			if position := positionOf(t, l); position != 1 {
+				t.Errorf("position %d", position)
+			}
+		})
+	}
+}
+
 // In the stage Complete, blockers are published only after every node has been reconciled since the
 // stage was observed, including nodes without a blocker.
 func TestDelaysAreReported(t *testing.T) {
