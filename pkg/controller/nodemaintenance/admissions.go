@@ -276,7 +276,7 @@ func (s admissionStore) ListBudgets(ctx context.Context) ([]coordinationv1alpha1
 }
 
 func (s admissionStore) WriteBudget(ctx context.Context, changed *coordinationv1alpha1.NodeMaintenanceBudget) error {
-	if err := s.writer.SetBudgetStatus(ctx, changed); err != nil {
+	if err := rollout.Unanswered(ctx, "nodemaintenancebudgets/status", s.writer.SetBudgetStatus(ctx, changed)); err != nil {
 		if isRefusal(ctx, err) {
 			s.events.BudgetFailed(changed, err)
 		}
@@ -297,7 +297,7 @@ func (s admissionStore) WriteMaintenance(ctx context.Context, changed *coordinat
 		s.enqueueNodes(waiting)
 		changed.Status = *status.Compute(&before, &sums, now)
 	}
-	if err := s.writer.ReplaceStatus(ctx, changed); err != nil {
+	if err := rollout.Unanswered(ctx, "nodemaintenances/status", s.writer.ReplaceStatus(ctx, changed)); err != nil {
 		s.reportWrite(ctx, changed, err)
 		return fmt.Errorf("writing the status of node maintenance %s: %w", changed.Name, err)
 	}
@@ -324,7 +324,7 @@ func (s admissionStore) Admit(ctx context.Context, node *v1.Node, added []v1.Mai
 	// A node whose write hangs does not take the time of the others.
 	limited, cancel := context.WithTimeout(ctx, admissionTimeout)
 	defer cancel()
-	err = s.writer.Admit(limited, node, added, func() bool { return s.clock.Now().Before(before) })
+	err = rollout.Unanswered(limited, "nodes/status", s.writer.Admit(limited, node, added, func() bool { return s.clock.Now().Before(before) }))
 	switch {
 	case errors.Is(err, write.ErrTooLate):
 		s.admissions.queue.AddAfter(admissionsKey, pace.StaleInterval)

@@ -17,13 +17,11 @@ limitations under the License.
 package rollout
 
 import (
-	"cmp"
 	"context"
 	"errors"
 	"fmt"
 	"maps"
 	"slices"
-	"sync"
 	"time"
 
 	coordinationv1alpha1 "k8s.io/api/coordination/v1alpha1"
@@ -35,7 +33,6 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/apimachinery/pkg/util/resourceversion"
 	"k8s.io/apimachinery/pkg/util/sets"
-	"k8s.io/client-go/util/workqueue"
 	"k8s.io/component-helpers/node/maintenance"
 	"k8s.io/utils/clock"
 	"k8s.io/utils/ptr"
@@ -51,10 +48,11 @@ const (
 	// clockCheck is how often it is looked whether a window is open.
 	clockCheck = time.Minute
 
-	// syncTimeout is how long a Sync may take, and writeTimeout how long a write of a holder may: more than
-	// a webhook has by default.
-	syncTimeout  = time.Minute
-	writeTimeout = 15 * time.Second
+	// readTimeout is how long the reads of a Sync may take: the list of budgets, and the nodes of reservations
+	// that are over. writeTimeout is how long a write of a holder may, which delays nobody else: more than any
+	// webhook has, so that the API server says which one does not answer.
+	readTimeout  = 15 * time.Second
+	writeTimeout = 35 * time.Second
 
 	// listTimeout is how old the list of budgets may be when the writes of admissions begin: a freeze
 	// that was created since has not reserved them.
@@ -77,8 +75,8 @@ const (
 	// maxBehindLogged limits how many holders are reported at a time.
 	maxBehindLogged = 10
 
-	// parallelAdmissions is how many nodes are written at a time.
-	parallelAdmissions = 10
+	// parallelWrites is how many nodes or holders are written at a time.
+	parallelWrites = 10
 
 	// maxDomains is how many active domains the status of a budget names, which the API limits.
 	maxDomains = 10
@@ -108,7 +106,7 @@ type Admitter struct {
 	Store Store
 	// Admitted is called for each admission that was written.
 	Admitted func(Admission)
-	// Parallel is how many nodes are written at a time.
+	// Parallel is how many nodes or holders are written at a time. If it is 1, they follow each other.
 	Parallel int
 	clock    clock.PassiveClock
 	// behindSince has since when the cache of nodes is behind a holder, and behindLogged when that was
@@ -117,15 +115,18 @@ type Admitter struct {
 	behindLogged time.Time
 	// budgetsBehindSince is since when the budgets could not be listed, or the cache lacks some; zero if not.
 	budgetsBehindSince time.Time
-	// wrote has when the status of a holder was written, by its UID, within the last statusInterval.
-	wrote map[types.UID]time.Time
+	// wroteAt has when the status of a holder was written, by its UID, within the last statusInterval.
+	wroteAt map[types.UID]time.Time
 	// stale is after which time this Sync has to be called again because a cache is behind, staleBefore
 	// that of the one before.
 	stale, staleBefore time.Duration
 	// failed has the holders whose status could not be written at the last attempt.
 	failed map[types.UID]failure
-	// nextAttempt is when any of them may be written again: attempts that hang must not take all the time.
-	nextAttempt time.Time
+	// writes are those of holders, and admits those of nodes. errs are of the ones that have ended, and that
+	// no Sync has returned.
+	writes *attempts[types.UID]
+	admits *attempts[string]
+	errs   []error
 	// unseen has the reservations that are over, and count all the same, because the cache of nodes may be
 	// behind by more than pendingTimeout: the API server has the admission, or did not answer. The time is
 	// that of the question.
@@ -158,16 +159,18 @@ type holder struct {
 // NewAdmitter returns an admitter with an empty fleet.
 func NewAdmitter(store Store, clock clock.PassiveClock, admitted func(Admission)) *Admitter {
 	return &Admitter{
-		Fleet: NewFleet(), Store: store, Admitted: admitted, Parallel: parallelAdmissions, clock: clock,
-		wrote: map[types.UID]time.Time{}, failed: map[types.UID]failure{}, behindSince: map[types.UID]time.Time{},
+		Fleet: NewFleet(), Store: store, Admitted: admitted, Parallel: parallelWrites, clock: clock,
+		writes: newAttempts[types.UID](), admits: newAttempts[string](),
+		wroteAt: map[types.UID]time.Time{}, failed: map[types.UID]failure{}, behindSince: map[types.UID]time.Time{},
 	}
 }
 
 // Sync makes the next step for all nodes. maintenances are all in the stage Drain that need
 // admissions, as the cache has them. It returns what nodes wait for, by the names of maintenances,
-// and after which time it has to be called again without an event; zero if it need not.
+// and after which time it has to be called again without an event; zero if it need not. Writes that hang go on
+// when it returns, until the context is done.
 func (a *Admitter) Sync(ctx context.Context, maintenances []Maintenance, now time.Time) (waits map[string]map[Wait]int, after time.Duration, err error) {
-	ctx, cancel := context.WithTimeout(ctx, syncTimeout)
+	reading, cancel := context.WithTimeout(ctx, readTimeout)
 	defer cancel()
 	// By the clock of the day: the other one stands still while the machine is suspended.
 	now = now.Round(0)
@@ -183,7 +186,7 @@ func (a *Admitter) Sync(ctx context.Context, maintenances []Maintenance, now tim
 	after = earlier(after, catchUp)
 	listed := a.clock.Now().Round(0)
 	if len(decision.Admissions) > 0 {
-		current, err := a.hasCurrentBudgets(ctx)
+		current, err := a.hasCurrentBudgets(reading)
 		// What takes longer than it may be used is of no use.
 		current = current && a.clock.Since(listed).Abs() < listTimeout
 		if a.noteBudgets(err == nil && current, now) {
@@ -199,16 +202,18 @@ func (a *Admitter) Sync(ctx context.Context, maintenances []Maintenance, now tim
 		a.budgetsBehindSince = time.Time{} // Nobody has asked.
 	}
 	// Writes of holders may take long, and what they have reserved before does not need them.
-	errs := []error{behindErr, a.admit(ctx, decision.Admissions, nil, now, listed)}
-	errs = append(errs, a.checkExpired(ctx, maintenances, now))
-	reserved, again, err := a.reserve(ctx, maintenances, decision.Admissions, now)
-	errs = append(errs, err)
+	a.admit(ctx, decision.Admissions, nil, now, listed)
+	expiredErr := a.checkExpired(reading, maintenances, now)
+	reserved, again := a.reserve(ctx, maintenances, decision.Admissions, now)
 	if a.clock.Since(listed).Abs() < listTimeout {
-		errs = append(errs, a.admit(ctx, decision.Admissions, reserved, now, listed))
+		a.admit(ctx, decision.Admissions, reserved, now, listed)
 	} else {
 		again = staleInterval
 	}
+	decision.explainFailures(a.writes.running.Union(sets.KeySet(a.failed)))
 	after = earlier(earlier(after, again), earlier(a.nextChange(maintenances, now), a.retry(maintenances)))
+	errs := append(a.errs, behindErr, expiredErr)
+	a.errs = nil
 	return decision.Waits, after, errors.Join(errs...)
 }
 
@@ -235,7 +240,7 @@ func (a *Admitter) waitForCache() time.Duration {
 // forget removes what is over, and what is about holders that do not matter any more, and notes which
 // ones are not to be written now.
 func (a *Admitter) forget(maintenances []Maintenance, now time.Time) {
-	maps.DeleteFunc(a.wrote, func(_ types.UID, at time.Time) bool { return now.Sub(at).Abs() >= statusInterval })
+	maps.DeleteFunc(a.wroteAt, func(_ types.UID, at time.Time) bool { return now.Sub(at).Abs() >= statusInterval })
 	known := sets.New[types.UID]()
 	for _, b := range a.budgets {
 		known.Insert(b.UID)
@@ -243,13 +248,13 @@ func (a *Admitter) forget(maintenances []Maintenance, now time.Time) {
 	for i := range maintenances {
 		known.Insert(maintenances[i].UID)
 	}
-	if now.Before(a.nextAttempt.Add(-maxPause)) { // The clock was set back.
-		a.nextAttempt = time.Time{}
-	}
 	maps.DeleteFunc(a.failed, func(uid types.UID, f failure) bool { return !known.Has(uid) || now.Before(f.at.Add(-maxPause)) })
-	a.unwritable = sets.New[types.UID]()
+	// Also those of which the write ends now: the caches may be older.
+	a.unwritable = a.writes.running.Clone()
+	a.writes.collect()
+	a.admits.collect()
 	for uid := range a.failed {
-		if a.retryAfter(uid, now) > 0 {
+		if a.pause(uid, now) > 0 {
 			a.unwritable.Insert(uid)
 		}
 	}
@@ -260,15 +265,10 @@ func (a *Admitter) forget(maintenances []Maintenance, now time.Time) {
 	}
 }
 
-// retryAfter returns the time until a holder that has failed may be written again.
-func (a *Admitter) retryAfter(uid types.UID, now time.Time) time.Duration {
-	return max(a.pause(uid, now), a.nextAttempt.Sub(now))
-}
-
 // retry returns when holders are to be written again that cannot be written now.
 func (a *Admitter) retry(maintenances []Maintenance) (after time.Duration) {
 	now := a.clock.Now()
-	waits := sets.New[types.UID]() // For something else than the next attempt.
+	waits := a.writes.running.Clone() // For something else than the next attempt.
 	for i := range maintenances {
 		if maintenances[i].Unwritable {
 			waits.Insert(maintenances[i].UID)
@@ -278,13 +278,16 @@ func (a *Admitter) retry(maintenances []Maintenance) (after time.Duration) {
 		if _, behind := a.behind[uid]; behind || waits.Has(uid) {
 			continue
 		}
-		wait := a.retryAfter(uid, now)
+		wait := a.pause(uid, now)
 		if a.unwritable.Has(uid) {
 			wait = max(wait, staleInterval) // It has become due since nodes were decided on.
 		}
+		if a.writes.running.Len() > 0 {
+			wait = max(wait, statusInterval) // There may be no room for it.
+		}
 		after = earlier(after, wait)
 	}
-	if waits.Len() > 0 {
+	if waits.Len() > 0 || a.admits.running.Len() > 0 {
 		after = earlier(after, statusInterval)
 	}
 	return after
@@ -311,7 +314,7 @@ func (a *Admitter) due(admissions []Admission, now time.Time) (due []Admission, 
 
 // pause returns the time until the status of a holder may be written again.
 func (a *Admitter) pause(holder types.UID, now time.Time) (wait time.Duration) {
-	if at, found := a.wrote[holder]; found {
+	if at, found := a.wroteAt[holder]; found {
 		wait = max(wait, at.Add(statusInterval).Sub(now))
 	}
 	if failed, found := a.failed[holder]; found {
@@ -392,8 +395,6 @@ func (a *Admitter) hasCurrentBudgets(ctx context.Context) (bool, error) {
 // checkExpired reads the nodes of reservations that are over and whose admissions the cache lacks, and notes
 // those that count all the same.
 func (a *Admitter) checkExpired(ctx context.Context, maintenances []Maintenance, now time.Time) error {
-	ctx, cancel := context.WithTimeout(ctx, writeTimeout)
-	defer cancel()
 	before, errs := a.unseen, []error(nil)
 	a.unseen = map[reservation]time.Time{}
 	missing := sets.New[reservation]()
@@ -446,40 +447,53 @@ func (a *Admitter) confirms(p *coordinationv1alpha1.NodeMaintenancePendingAdmiss
 }
 
 // reserve writes the status of the holders: it reserves the admissions, and confirms those that the
-// cache has. It returns the UIDs of the holders that were written. What one could not reserve, those after
-// it do not: it would keep a place of theirs from others until its reservation is over.
-func (a *Admitter) reserve(ctx context.Context, maintenances []Maintenance, admissions []Admission, now time.Time) (reserved sets.Set[types.UID], after time.Duration, err error) {
+// cache has. It returns the UIDs of the holders that were written. What one could not reserve, those of later
+// batches do not: it would keep a place of theirs from others until its reservation is over.
+func (a *Admitter) reserve(ctx context.Context, maintenances []Maintenance, admissions []Admission, now time.Time) (reserved sets.Set[types.UID], after time.Duration) {
 	reserved = sets.New[types.UID]()
-	var errs []error
-	for _, h := range a.holders(maintenances, now) {
-		_, failed := a.failed[h.UID]
-		if failed && a.clock.Now().Before(a.nextAttempt) {
-			a.unwritable.Insert(h.UID) // The one before it has just hung.
+	for _, holders := range a.holders(maintenances, now) {
+		batch, begun := a.writes.newBatch(a.Parallel), sets.New[types.UID]()
+		for _, h := range holders {
+			if a.unwritable.Has(h.UID) {
+				admissions = without(admissions, h.UID)
+				continue
+			}
+			added := newPendings(admissions, h.UID, now)
+			write, wait := h.change(added), a.pause(h.UID, now)
+			switch {
+			case write == nil:
+				continue
+			case wait > 0 && len(added) == 0:
+				after = earlier(after, wait)
+				continue
+			}
+			_, failed := a.failed[h.UID]
+			if !batch.begin(ctx, h.UID, failed, func() func() {
+				limited, cancel := context.WithTimeout(ctx, writeTimeout)
+				defer cancel()
+				err := write(limited)
+				return func() {
+					if a.wrote(ctx, h.UID, err, now) {
+						reserved.Insert(h.UID)
+					}
+				}
+			}) {
+				a.unwritable.Insert(h.UID)
+				admissions, after = without(admissions, h.UID), earlier(after, statusInterval)
+				continue
+			}
+			begun.Insert(h.UID)
 		}
-		if a.unwritable.Has(h.UID) {
-			admissions = without(admissions, h.UID)
-			continue
+		batch.wait(ctx)
+		for uid := range begun.Difference(reserved) {
+			admissions = without(admissions, uid)
+			if !a.writes.running.Has(uid) {
+				// The others do not wait for it: the next decision is made without it, if it could not be written.
+				after = earlier(after, a.waitForCache())
+			}
 		}
-		added := newPendings(admissions, h.UID, now)
-		write, wait := h.change(added), a.pause(h.UID, now)
-		switch {
-		case write == nil:
-			continue
-		case wait > 0 && len(added) == 0:
-			after = earlier(after, wait)
-			continue
-		}
-		err := a.write(ctx, h.UID, write)
-		if err == nil {
-			a.wrote[h.UID] = now
-			reserved.Insert(h.UID)
-			continue
-		}
-		admissions = without(admissions, h.UID)
-		// The others do not wait for it: the next decision is made without it, if it could not be written.
-		errs, after = append(errs, ignoreOutdated(err)), earlier(after, a.waitForCache())
 	}
-	return reserved, after, errors.Join(errs...)
+	return reserved, after
 }
 
 // without returns the admissions that the holder does not have to reserve.
@@ -487,17 +501,23 @@ func without(admissions []Admission, holder types.UID) []Admission {
 	return slices.DeleteFunc(slices.Clone(admissions), func(admission Admission) bool { return admission.needs(holder) })
 }
 
-// holders returns all holders, in the order in which they are written: first those that could not be
-// written before, of which the last attempts are longest ago, then maintenances, because what is pending
-// there takes a place only from themselves.
-func (a *Admitter) holders(maintenances []Maintenance, now time.Time) []holder {
-	var holders []holder
+// holders returns all holders, in the batches in which they are written: first those that could not be
+// written before, of which the last attempts are longest ago. Maintenances precede budgets, because what is
+// pending there takes a place only from themselves.
+func (a *Admitter) holders(maintenances []Maintenance, now time.Time) [][]holder {
+	var failedRollouts, failedBudgets, rollouts, budgets []holder
+	add := func(list, failed *[]holder, h holder) {
+		if _, found := a.failed[h.UID]; found {
+			list = failed
+		}
+		*list = append(*list, h)
+	}
 	for i := range maintenances {
 		m := &maintenances[i]
 		if m.Spec.Rollout == nil {
 			continue
 		}
-		holders = append(holders, holder{m.UID, func(added []coordinationv1alpha1.NodeMaintenancePendingAdmission) func(context.Context) error {
+		add(&rollouts, &failedRollouts, holder{m.UID, func(added []coordinationv1alpha1.NodeMaintenancePendingAdmission) func(context.Context) error {
 			if len(added) == 0 && (m.Status.RolloutStatus == nil || len(m.Status.RolloutStatus.PendingAdmissions) == 0) {
 				return nil // A maintenance may name thousands of nodes, and is not copied for nothing.
 			}
@@ -511,7 +531,7 @@ func (a *Admitter) holders(maintenances []Maintenance, now time.Time) []holder {
 	r := a.newRound(now)
 	for _, name := range slices.Sorted(maps.Keys(a.budgets)) {
 		b := a.budgets[name]
-		holders = append(holders, holder{b.UID, func(added []coordinationv1alpha1.NodeMaintenancePendingAdmission) func(context.Context) error {
+		add(&budgets, &failedBudgets, holder{b.UID, func(added []coordinationv1alpha1.NodeMaintenancePendingAdmission) func(context.Context) error {
 			status := a.budgetStatus(r, b, added)
 			if apiequality.Semantic.DeepEqual(&b.Status, status) {
 				return nil
@@ -521,33 +541,28 @@ func (a *Admitter) holders(maintenances []Maintenance, now time.Time) []holder {
 			return func(ctx context.Context) error { return a.Store.WriteBudget(ctx, changed) }
 		}})
 	}
-	slices.SortStableFunc(holders, func(x, y holder) int {
-		xFailure, xFailed := a.failed[x.UID]
-		yFailure, yFailed := a.failed[y.UID]
-		return cmp.Or(compareFlags(xFailed, yFailed), xFailure.at.Compare(yFailure.at))
-	})
-	return holders
+	for _, failed := range [][]holder{failedRollouts, failedBudgets} {
+		slices.SortStableFunc(failed, func(x, y holder) int { return a.failed[x.UID].at.Compare(a.failed[y.UID].at) })
+	}
+	return [][]holder{failedRollouts, failedBudgets, rollouts, budgets}
 }
 
-// write writes a holder. If that fails, and not because it has changed or is gone, it is not written for a
-// while, and nothing is decided that it would have to reserve.
-func (a *Admitter) write(ctx context.Context, uid types.UID, write func(context.Context) error) error {
-	limited, cancel := context.WithTimeout(ctx, writeTimeout)
-	defer cancel()
-	begun := a.clock.Now()
-	err := write(limited)
-	switch {
-	case err == nil:
+// wrote handles the outcome of the write of a holder, and reports whether it is stored. If it has failed, and not
+// because the holder has changed or is gone, that is not written for a while, and nothing is decided that it would
+// have to reserve.
+func (a *Admitter) wrote(ctx context.Context, uid types.UID, err error, now time.Time) bool {
+	if err == nil {
+		a.wroteAt[uid] = now
 		delete(a.failed, uid)
-	case ctx.Err() == nil && ignoreOutdated(err) != nil:
-		// By the clock, because the attempt may have taken long: then others have as much time.
-		end := a.clock.Now()
-		a.failed[uid] = failure{end, min(max(2*a.failed[uid].pause, statusInterval), maxPause)}
-		if took := end.Sub(begun); took >= statusInterval {
-			a.nextAttempt = end.Add(took)
-		}
+		return true
 	}
-	return err
+	err = ignoreOutdated(err)
+	if ctx.Err() == nil && err != nil {
+		// By the clock, because the attempt may have taken long.
+		a.failed[uid] = failure{a.clock.Now(), min(max(2*a.failed[uid].pause, statusInterval), maxPause)}
+	}
+	a.errs = append(a.errs, err)
+	return false
 }
 
 // ignoreOutdated returns nil for an error that says that the object has changed or is gone: the event
@@ -685,22 +700,22 @@ func openCondition(counts *budgetState, next *metav1.Time) metav1.Condition {
 // admit writes the admissions whose holders have all reserved them: before, if none is given, and now
 // otherwise. Those of a node are written together, and only until the list of budgets is too old, because
 // of a freeze that was created since.
-func (a *Admitter) admit(ctx context.Context, admissions []Admission, reserved sets.Set[types.UID], now, listed time.Time) error {
+func (a *Admitter) admit(ctx context.Context, admissions []Admission, reserved sets.Set[types.UID], now, listed time.Time) {
 	due, nodes := map[string][]Admission{}, []string(nil)
 	for _, admission := range admissions {
 		if holders := admission.holders(); len(holders) == 0 != (reserved == nil) || !reserved.HasAll(holders...) {
 			continue
 		}
-		if due[admission.Node.Name] == nil {
-			nodes = append(nodes, admission.Node.Name)
+		node := admission.Node.Name
+		if due[node] == nil {
+			nodes = append(nodes, node)
 		}
-		due[admission.Node.Name] = append(due[admission.Node.Name], admission)
+		due[node] = append(due[node], admission)
 	}
-	var lock sync.Mutex
-	var errs []error
-	workqueue.ParallelizeUntil(ctx, a.Parallel, len(nodes), func(i int) {
-		admitted := due[nodes[i]]
-		added, reserved := make([]v1.MaintenanceAdmission, 0, len(admitted)), now
+	batch := a.admits.newBatch(a.Parallel)
+	for _, name := range nodes {
+		admitted := due[name]
+		node, added, reserved := admitted[0].Node, make([]v1.MaintenanceAdmission, 0, len(admitted)), now
 		for _, admission := range admitted {
 			if !admission.reserved.IsZero() && admission.reserved.Before(reserved) {
 				reserved = admission.reserved
@@ -713,24 +728,33 @@ func (a *Admitter) admit(ctx context.Context, admissions []Admission, reserved s
 		if current := listed.Add(listTimeout); current.Before(before) {
 			before = current
 		}
-		written, err := a.Store.Admit(ctx, admitted[0].Node, added, before)
-		lock.Lock()
-		defer lock.Unlock()
-		if err != nil || !written {
-			at := a.refused[nodes[i]]
-			if err == nil {
-				at = now
-			}
-			a.refused[nodes[i]] = at
-			errs = append(errs, ignoreOutdated(err))
-			return
-		}
-		delete(a.refused, nodes[i])
+		_, refused := a.refused[name]
+		batch.begin(ctx, name, refused, func() func() {
+			stored, err := a.Store.Admit(ctx, node, added, before)
+			return func() { a.answered(name, admitted, stored, err, now) }
+		})
+	}
+	batch.wait(ctx)
+}
+
+// answered handles the outcome of an attempt to admit a node.
+func (a *Admitter) answered(node string, admitted []Admission, stored bool, err error, now time.Time) {
+	if err == nil && stored {
+		delete(a.refused, node)
 		for _, admission := range admitted {
 			a.Admitted(admission)
 		}
-	})
-	return errors.Join(errs...)
+		return
+	}
+	a.errs = append(a.errs, ignoreOutdated(err))
+	if a.nodes[node] == nil {
+		return // It is gone since.
+	}
+	at := a.refused[node]
+	if err == nil {
+		at = now
+	}
+	a.refused[node] = at
 }
 
 // nextChange returns the time until something changes without an event: a window opens or closes, or

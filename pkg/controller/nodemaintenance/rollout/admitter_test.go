@@ -24,6 +24,7 @@ import (
 	"strings"
 	"sync"
 	"testing"
+	"testing/synctest"
 	"time"
 
 	"github.com/google/go-cmp/cmp"
@@ -66,6 +67,18 @@ func (s *recordingStore) call(format string, args ...any) error {
 		s.clock.SetTime(s.clock.Now().Add(took))
 	}
 	return s.errors[call]
+}
+
+// count returns how often a call was made.
+func (s *recordingStore) count(call string) (n int) {
+	s.lock.Lock()
+	defer s.lock.Unlock()
+	for _, c := range s.calls {
+		if c == call {
+			n++
+		}
+	}
+	return n
 }
 
 func (s *recordingStore) ListBudgets(context.Context) ([]coordinationv1alpha1.NodeMaintenanceBudget, error) {
@@ -233,7 +246,7 @@ func TestPaceOfHolders(t *testing.T) {
 			w := newAdmitterWorld()
 			a := NewAdmitter(w.store, clocktesting.NewFakePassiveClock(decidedAt), func(Admission) {})
 			a.Parallel = 1
-			a.wrote = map[types.UID]time.Time{w.budget.UID: decidedAt.Add(-test.budget), w.maintenance.UID: decidedAt.Add(-test.rollout)}
+			a.wroteAt = map[types.UID]time.Time{w.budget.UID: decidedAt.Add(-test.budget), w.maintenance.UID: decidedAt.Add(-test.rollout)}
 			limit := ptr.To(intstr.FromInt(test.batch))
 			w.budget.Spec.MaxUnavailable, w.maintenance.Spec.Rollout.MaxConcurrent = limit, limit
 			a.SetNode(w.node)
@@ -700,8 +713,8 @@ func TestHolderThatCannotBeWritten(t *testing.T) {
 			for i, pause := range []time.Duration{time.Second, 2 * time.Second, 4 * time.Second, 8 * time.Second, 16 * time.Second, maxPause, maxPause} {
 				attempts := func() int { return strings.Count(strings.Join(w.store.calls, ","), holder) }
 				clock.SetTime(now.Add(took))
-				if _, after, err := a.Sync(t.Context(), []Maintenance{old, young}, now); !apierrors.IsForbidden(err) || after != staleInterval || attempts() != i+1 {
-					t.Errorf("%s, attempt %d: again after %v, error %v, %d attempts", holder, i, after, err, attempts())
+				if waits, after, err := a.Sync(t.Context(), []Maintenance{old, young}, now); !apierrors.IsForbidden(err) || after != staleInterval || attempts() != i+1 || waits["old"][wait] != maxBatch {
+					t.Errorf("%s, attempt %d: again after %v, error %v, %d attempts, waits %v", holder, i, after, err, attempts(), waits)
 				}
 				now = now.Add(took)
 				for quarter := range time.Duration(4) {
@@ -725,50 +738,134 @@ func TestHolderThatCannotBeWritten(t *testing.T) {
 	}
 }
 
-// Attempts to write holders that hang take no more than half of the time, however many there are.
-func TestHoldersThatHang(t *testing.T) {
-	const hangs = 10 * time.Second
-	w, clock := newAdmitterWorld(), clocktesting.NewFakePassiveClock(decidedAt)
-	w.store.clock, w.store.took = clock, map[string]time.Duration{}
-	admitted := 0
-	a := NewAdmitter(w.store, clock, func(Admission) { admitted++ })
-	a.SetNode(w.node)
-	if err := a.SetBudget(w.budget); err != nil {
-		t.Fatal(err)
+// hangingStore has the calls of errors that are errHangs not answered before their context is done.
+type hangingStore struct{ *recordingStore }
+
+var errHangs = errors.New("hangs")
+
+func (s hangingStore) answer(ctx context.Context, err error) error {
+	if errors.Is(err, errHangs) {
+		<-ctx.Done()
+		return ctx.Err()
 	}
-	young := waitingFor("young", w.node.Name)
-	all := []Maintenance{young}
-	for _, n := range pool("old", 20) {
-		delete(n.Labels, "pool")
-		a.SetNode(n)
-		old := waitingFor(n.Name, n.Name)
-		old.Spec.Rollout = &coordinationv1alpha1.NodeMaintenanceRollout{}
-		all = append(all, old)
-		call := "reserve " + n.Name
-		w.store.errors[call], w.store.took[call] = apierrors.NewForbidden(coordinationv1alpha1.Resource("any"), "any", nil), hangs
+	return err
+}
+
+func (s hangingStore) WriteBudget(ctx context.Context, changed *coordinationv1alpha1.NodeMaintenanceBudget) error {
+	return s.answer(ctx, s.call("reserve %s", changed.Name))
+}
+
+func (s hangingStore) WriteMaintenance(ctx context.Context, changed *coordinationv1alpha1.NodeMaintenance) error {
+	return s.answer(ctx, s.call("reserve %s", changed.Name))
+}
+
+func (s hangingStore) Admit(ctx context.Context, node *v1.Node, _ []v1.MaintenanceAdmission, _ time.Time) (bool, error) {
+	err := s.answer(ctx, s.call("admit %s", node.Name))
+	return err == nil, err
+}
+
+// Writes of holders or nodes that hang delay other nodes by no more than the patience with each batch, however
+// many they are, and are not repeated meanwhile.
+func TestWritesThatHang(t *testing.T) {
+	const hanging = 2*parallelWrites + 1
+	for _, kind := range []string{"budgets", "maintenances", "nodes"} {
+		t.Run(kind, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				ctx, cancel := context.WithCancel(t.Context())
+				defer cancel() // Of the calls that hang.
+				store, admitted := hangingStore{&recordingStore{errors: map[string]error{}}}, map[string]time.Duration{}
+				start := time.Now()
+				a := NewAdmitter(store, clock.RealClock{}, func(admission Admission) { admitted[admission.Node.Name] = time.Since(start) })
+				var all []Maintenance
+				for i := range hanging + 1 {
+					name := fmt.Sprintf("n-%02d", i)
+					a.SetNode(readyNode(name, map[string]string{"pool": name}))
+					m := waitingFor("m-"+name, name)
+					m.Rank = name
+					if kind != "budgets" {
+						m.Spec.Rollout = &coordinationv1alpha1.NodeMaintenanceRollout{}
+					} else {
+						b := budgetFor("b-"+name, v1.NodeSelectorRequirement{Key: "pool", Operator: v1.NodeSelectorOpIn, Values: []string{name}})
+						b.UID, b.Spec.MaxUnavailable = types.UID(b.Name), ptr.To(intstr.FromInt32(1))
+						store.stored = append(store.stored, *b)
+						if err := a.SetBudget(b); err != nil {
+							t.Fatal(err)
+						}
+					}
+					all = append(all, m)
+					if i < hanging {
+						call := map[string]string{"budgets": "reserve b-", "maintenances": "reserve m-", "nodes": "admit "}[kind] + name
+						store.errors[call] = errHangs
+					}
+				}
+				for time.Since(start) < writeTimeout-time.Second {
+					_, after, err := a.Sync(ctx, all, time.Now())
+					if err != nil || after <= 0 || after > statusInterval {
+						t.Fatalf("again after %v, error %v", after, err)
+					}
+					time.Sleep(after)
+					all = slices.DeleteFunc(all, func(m Maintenance) bool { return admitted[m.Waiting[0]] > 0 })
+				}
+				for call := range store.errors {
+					if calls := store.count(call); calls != 1 {
+						t.Errorf("%s: %d calls", call, calls)
+					}
+				}
+				if at := admitted[fmt.Sprintf("n-%02d", hanging)]; len(admitted) != 1 || at > 10*time.Second {
+					t.Errorf("admitted %v", admitted)
+				}
+			})
+		})
 	}
-	syncs := 0
-	for clock.Now().Before(decidedAt.Add(time.Hour)) {
-		_, after, _ := a.Sync(t.Context(), all, clock.Now())
-		if syncs++; after <= 0 || syncs > 10000 {
-			t.Fatalf("sync %d: again after %v", syncs, after)
+}
+
+// Holders that have failed before are retried together, but not so many that others find no room. Their errors
+// are reported when they have ended, and they wait longer each time.
+func TestRetriesThatHang(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		ctx, cancel := context.WithCancel(t.Context())
+		defer cancel()
+		store := hangingStore{&recordingStore{errors: map[string]error{}}}
+		a := NewAdmitter(store, clock.RealClock{}, func(Admission) {})
+		start := time.Now()
+		var all []Maintenance
+		for i := range 2 * parallelWrites {
+			name := fmt.Sprintf("n-%02d", i)
+			a.SetNode(readyNode(name, nil))
+			m := waitingFor("m-"+name, name)
+			m.Spec.Rollout = &coordinationv1alpha1.NodeMaintenanceRollout{}
+			all = append(all, m)
+			store.errors["reserve m-"+name] = errHangs
+			a.failed[m.UID] = failure{start.Add(-maxPause), maxPause}
 		}
-		clock.SetTime(clock.Now().Add(after))
-		if syncs == 2 && admitted == 0 {
-			t.Error("waits for holders that hang")
+		failed := 0
+		for time.Since(start) < writeTimeout+5*patience {
+			_, after, err := a.Sync(ctx, all, time.Now())
+			if err != nil {
+				failed += strings.Count(err.Error(), context.DeadlineExceeded.Error())
+			}
+			if running := a.writes.running.Len(); running > parallelWrites || after <= 0 || after > statusInterval {
+				t.Fatalf("%d are running, again after %v", running, after)
+			}
+			time.Sleep(after)
 		}
-	}
-	attempts := 0
-	for _, call := range w.store.calls {
-		if strings.HasPrefix(call, "reserve old") {
-			attempts++
+		if calls := len(store.calls) - store.count("list"); failed != parallelWrites || calls != 2*parallelWrites {
+			t.Errorf("%d have failed of %d", failed, calls)
 		}
+	})
+}
+
+// An error of a time-out names what may be its cause, as the API server would. Another one stays what it is.
+func TestUnanswered(t *testing.T) {
+	over, cancel := context.WithTimeout(t.Context(), 0)
+	defer cancel()
+	err := Unanswered(over, "nodes/status", context.DeadlineExceeded)
+	const want = "the API server did not answer in time, maybe because of a webhook for nodes/status: context deadline exceeded"
+	if !errors.Is(err, context.DeadlineExceeded) || err.Error() != want {
+		t.Errorf("it says %v", err)
 	}
-	if most := int((time.Hour/2+200*time.Second)/hangs) + 1; attempts < 20 || attempts > most {
-		t.Errorf("%d attempts in an hour, not up to %d", attempts, most)
-	}
-	if admitted < attempts/2 {
-		t.Errorf("only %d admissions beside %d attempts", admitted, attempts)
+	if err := Unanswered(t.Context(), "nodes/status", errHangs); err != errHangs || Unanswered(over, "nodes/status", nil) != nil {
+		t.Errorf("in time: %v", err)
 	}
 }
 
@@ -1088,7 +1185,7 @@ func TestExpiredReservationsAreReadOnce(t *testing.T) {
 	w.maintenance.Status.RolloutStatus.PendingAdmissions = reservedAt(decidedAt.Add(-pendingTimeout), "m", "n")
 	clock := clocktesting.NewFakePassiveClock(decidedAt)
 	a := w.admitter(t, clock)
-	a.wrote["m"], a.wrote[w.budget.UID] = decidedAt.Add(-statusInterval/2), decidedAt.Add(-statusInterval/2)
+	a.wroteAt["m"], a.wroteAt[w.budget.UID] = decidedAt.Add(-statusInterval/2), decidedAt.Add(-statusInterval/2)
 	_, after, err := a.Sync(t.Context(), []Maintenance{w.maintenance}, decidedAt)
 	if len(w.store.calls) > 0 || err != nil || after <= 0 || after > statusInterval {
 		t.Errorf("calls %v, error %v, again after %s", w.store.calls, err, after)

@@ -119,7 +119,7 @@ func BenchmarkSync(b *testing.B) {
 				a, maintenances := benchmarkedFleet(b, budgets.ofAll, budgets.topology, nodes.change)
 				b.ReportAllocs()
 				for b.Loop() {
-					clear(a.wrote)
+					clear(a.wroteAt)
 					if _, _, err := a.Sync(b.Context(), maintenances, decidedAt); err != nil {
 						b.Fatal(err)
 					}

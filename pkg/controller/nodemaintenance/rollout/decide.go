@@ -209,6 +209,26 @@ func (d *Decision) explainRest(maintenances []Maintenance, reason coordinationv1
 	}
 }
 
+// explainFailures gives the nodes a reason that would be admitted if these holders had been written.
+func (d *Decision) explainFailures(failed sets.Set[types.UID]) {
+	for i := range d.Admissions {
+		admission := &d.Admissions[i]
+		if !failed.HasAny(admission.holders()...) {
+			continue
+		}
+		wait := Wait{Reason: coordinationv1alpha1.NodeMaintenanceWaitStatusFailed}
+		for _, b := range admission.Budgets {
+			if failed.Has(b.UID) {
+				wait.Budget = b.Name
+				break
+			}
+		}
+		if waits := d.Waits[admission.Maintenance.Name]; waits != nil {
+			waits[wait]++
+		}
+	}
+}
+
 // decideReserved decides on the nodes that are reserved for the maintenance.
 func (r *round) decideReserved(m *maintenanceState, decision *Decision) {
 	m.reserved = m.pending.Clone()

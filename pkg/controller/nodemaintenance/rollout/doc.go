@@ -56,9 +56,12 @@ limitations under the License.
 //   - What was reserved before is written to the nodes first, and what is reserved now only if the list of budgets
 //     is not older than listTimeout (5 seconds) by then. It is read from the API server, so a budget that was just
 //     created counts.
+//   - Holders are written ten at a time, and so are nodes. A Sync waits a second for each batch. A write that
+//     takes longer, usually because of a webhook, goes on for up to 35 seconds; its outcome is handled by a later
+//     Sync, and until then its holder or node is not written again.
 //   - A holder that cannot be written is tried after a second, then less often, at least every 30 seconds.
-//     Meanwhile no node is decided on that it would have to reserve; these nodes wait for StatusFailed. Nodes of
-//     other holders go on.
+//     Meanwhile, and while its write hangs, no node is decided on that it would have to reserve; these nodes wait
+//     for StatusFailed. Nodes of other holders go on.
 //   - A holder with a confirmed admission that the cache of nodes lacks is left out of decisions until the cache
 //     has it.
 //
@@ -110,9 +113,9 @@ limitations under the License.
 // Nodes whose last admission could not be written come after those of all maintenances, unless they are reserved:
 // a kubelet that writes its node all the time would otherwise keep a place forever.
 //
-// Holders that could not be written at their last attempt are written first, and if an attempt hangs, no other one
-// is made for as long; then maintenances, then budgets. What one of them could not reserve, those after it do not:
-// who has the status of one maintenance refused would otherwise keep places of all budgets.
+// Holders that could not be written at their last attempt are the first batches, and no more than ten of them are
+// being written; then come maintenances, then budgets. What one of them could not reserve, those of later batches do
+// not: who has the status of one maintenance refused would otherwise keep places of all budgets.
 //
 // # Files
 //
@@ -122,4 +125,5 @@ limitations under the License.
 //	meetings.go  when budgets are open together
 //	slots.go     sets of nodes
 //	admitter.go  the protocol
+//	attempts.go  writes that may hang
 package rollout

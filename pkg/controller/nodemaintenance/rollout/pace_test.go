@@ -37,10 +37,9 @@ import (
 
 // countingStore stores nothing, and counts the writes.
 type countingStore struct {
-	written int
-	// lock is held while admitted is changed: nodes are admitted in parallel.
-	lock     sync.Mutex
-	admitted int
+	// lock is held while they are changed: writes are made in parallel.
+	lock              sync.Mutex
+	written, admitted int
 }
 
 func (s *countingStore) ListBudgets(context.Context) ([]coordinationv1alpha1.NodeMaintenanceBudget, error) {
@@ -48,11 +47,15 @@ func (s *countingStore) ListBudgets(context.Context) ([]coordinationv1alpha1.Nod
 }
 
 func (s *countingStore) WriteBudget(context.Context, *coordinationv1alpha1.NodeMaintenanceBudget) error {
+	s.lock.Lock()
+	defer s.lock.Unlock()
 	s.written++
 	return nil
 }
 
 func (s *countingStore) WriteMaintenance(context.Context, *coordinationv1alpha1.NodeMaintenance) error {
+	s.lock.Lock()
+	defer s.lock.Unlock()
 	s.written++
 	return nil
 }

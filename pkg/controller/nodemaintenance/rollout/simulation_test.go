@@ -51,6 +51,9 @@ const (
 	// callTimeout is that of the API calls of a controller.
 	callTimeout = 35 * time.Second
 
+	// passTimeout is longer than a Sync waits for its calls.
+	passTimeout = time.Minute
+
 	// maxSkew is how far the clocks of two controllers are apart.
 	maxSkew = time.Minute
 )
@@ -177,6 +180,8 @@ type replica struct {
 	result    chan error
 	done      chan struct{}
 	dead      bool
+	// undisturbed is whether each of its calls has a response.
+	undisturbed bool
 }
 
 var (
@@ -330,14 +335,14 @@ func (r *replica) await() {
 func (r *replica) grant() {
 	var err error
 	switch {
-	case r.now.Sub(r.begun) > callTimeout || r.now.Sub(r.synced) > syncTimeout && !r.suspended:
+	case r.now.Sub(r.begun) > callTimeout || r.now.Sub(r.synced) > passTimeout && !r.suspended:
 		err = context.DeadlineExceeded
 	case r.dead:
 		if r.random.IntN(2) == 0 { // The request was sent before.
 			_ = r.call()
 		}
 		err = errKilled
-	case r.random.IntN(12) == 0: // No response.
+	case !r.undisturbed && r.random.IntN(12) == 0: // No response.
 		_ = r.call()
 		err = context.DeadlineExceeded
 	default:
@@ -1077,6 +1082,16 @@ func (w *world) finish() {
 		w.now = w.now.Truncate(windowInterval).Add(windowInterval)
 		if r.untilQuiet() {
 			windows = -1
+		}
+	}
+	// A budget gives up what no maintenance uses, and counts it until the next one.
+	r.undisturbed = true
+	for range 2 {
+		r.seen.nodes, r.seen.budgets, r.seen.maintenances = len(r.nodes), len(r.budgets), len(r.maintenances)
+		r.now = r.now.Add(maxPause)
+		r.sync()
+		for !r.idle {
+			r.grant()
 		}
 	}
 	for _, m := range w.needAdmissions(w.maintenances.stored(), w.nodes.stored()) {
