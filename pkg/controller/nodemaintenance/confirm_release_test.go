@@ -107,7 +107,9 @@ func TestClaimIsConfirmed(t *testing.T) {
 			f.change("m", func(m *coordinationv1alpha1.NodeMaintenance) { m.Spec.Stage, m.Finalizers = stageComplete, nil })
 		},
 		"it is being deleted": func(f *fixture) {
-			f.change("m", func(m *coordinationv1alpha1.NodeMaintenance) { m.DeletionTimestamp = ptr.To(metav1.NewTime(f.clock.Now())) })
+			f.change("m", func(m *coordinationv1alpha1.NodeMaintenance) {
+				m.DeletionTimestamp = ptr.To(metav1.NewTime(f.clock.Now()))
+			})
 		},
 		"it does not select the node any more": func(f *fixture) {
 			f.change("m", func(m *coordinationv1alpha1.NodeMaintenance) {

@@ -83,13 +83,16 @@ limitations under the License.
 //
 // # Workers
 //
-//	syncNode         counts the pods of one node and decides on it, without any API call
+//	syncNode         counts the pods of one node and decides on it, without any API call; ten workers
 //	writeNode        cordons it and writes its taint and status; decides again before; 40 workers
 //	refreshNode      writes its status where only counts of pods are outdated: one node each 100 ms
 //	writeRequests    requests, withdrawals and what escalations do: 80 workers
-//	syncMaintenance  writes finalizer, stage and status of one maintenance, from sums; ten workers, like
-//	                 syncNode: a webhook that hangs for some must not hold up the others
-//	syncAdmissions   decides which nodes are next, and writes the statuses of budgets and rollouts; one worker
+//	syncMaintenance  writes finalizer, stage and status of one maintenance, from sums; 40 workers
+//	syncAdmissions   decides which nodes are next, and writes the statuses of budgets and rollouts; one worker,
+//	                 which does not wait for writes that hang
+//
+// A webhook that hangs for some must not hold up the others: nodes and maintenances of which the last write was slow
+// have no more than 20 of the workers.
 //
 // # Invariants
 //

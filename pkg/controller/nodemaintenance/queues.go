@@ -17,8 +17,11 @@ limitations under the License.
 package nodemaintenance
 
 import (
+	"context"
+	"sync"
 	"time"
 
+	"k8s.io/apimachinery/pkg/util/sets"
 	"k8s.io/client-go/util/fairshare"
 	"k8s.io/client-go/util/workqueue"
 	"k8s.io/kubernetes/pkg/controller/nodemaintenance/pace"
@@ -63,6 +66,69 @@ func newFlowQueue(name string, clock clock.WithTicker, flowOf func(string) strin
 // retry of another one.
 func newRateLimiter() workqueue.TypedRateLimiter[string] {
 	return workqueue.NewTypedItemExponentialFailureRateLimiter[string](minBackoff, pace.MaxRetry)
+}
+
+const (
+	// slowSync is how long the sync of an object takes at least that hangs, usually because of a webhook.
+	slowSync = 2 * time.Second
+
+	// slowInterval is after which time it is tried again if as many others hang as may.
+	slowInterval = time.Second
+)
+
+// slowSyncs keeps the objects of which the last sync was slow from taking all workers.
+type slowSyncs struct {
+	queue workqueue.TypedRateLimitingInterface[string]
+	sync  func(ctx context.Context, name string) error
+	clock clock.PassiveClock
+	// limit is how many of them are synced at a time.
+	limit int
+
+	lock    sync.Mutex
+	slow    sets.Set[string]
+	running int
+}
+
+// limitSlow returns a sync that does the same, but puts objects off that were slow, while as many others are.
+func limitSlow(limit int, clock clock.PassiveClock, queue workqueue.TypedRateLimitingInterface[string], sync func(context.Context, string) error) func(context.Context, string) error {
+	return (&slowSyncs{queue: queue, sync: sync, clock: clock, limit: limit, slow: sets.New[string]()}).do
+}
+
+func (s *slowSyncs) do(ctx context.Context, name string) error {
+	wasSlow, full := s.begin(name)
+	if full {
+		s.queue.AddAfter(name, slowInterval)
+		return nil
+	}
+	begun := s.clock.Now()
+	defer func() { s.end(name, wasSlow, s.clock.Since(begun) >= slowSync) }()
+	return s.sync(ctx, name)
+}
+
+func (s *slowSyncs) begin(name string) (wasSlow, full bool) {
+	s.lock.Lock()
+	defer s.lock.Unlock()
+	if !s.slow.Has(name) {
+		return false, false
+	}
+	if s.running >= s.limit {
+		return true, true
+	}
+	s.running++
+	return true, false
+}
+
+func (s *slowSyncs) end(name string, wasSlow, isSlow bool) {
+	s.lock.Lock()
+	defer s.lock.Unlock()
+	if wasSlow {
+		s.running--
+	}
+	if isSlow {
+		s.slow.Insert(name)
+	} else {
+		s.slow.Delete(name)
+	}
 }
 
 const (

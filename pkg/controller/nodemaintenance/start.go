@@ -136,11 +136,12 @@ func New(ctx context.Context, config Config) (*Controller, error) {
 	return c, nil
 }
 
-// nodeWriters is how many nodes are written at a time, which the rate limits of the client allow: a webhook that hangs for
-// some must not hold up the others.
-const nodeWriters = 40
+// writers is how many nodes and how many maintenances are written at a time, which the rate limits of the client allow, and
+// slowWriters how many of these may be objects of which the last write was slow: a webhook that hangs for some must not hold
+// up the others.
+const writers, slowWriters = 40, 20
 
-// Run reconciles until ctx ends. workers is how many nodes are decided on at a time, and how many maintenances are written.
+// Run reconciles until ctx ends. workers is how many nodes are decided on at a time.
 func (c *Controller) Run(ctx context.Context, workers int) {
 	defer utilruntime.HandleCrashWithContext(ctx)
 	logger := klog.FromContext(ctx)
@@ -173,15 +174,17 @@ func (c *Controller) Run(ctx context.Context, workers int) {
 	})
 	for range workers {
 		running.Go(func() {
-			wait.UntilWithContext(ctx, func(ctx context.Context) { work(ctx, c.maintenanceQueue, c.syncMaintenance) }, time.Second)
-		})
-		running.Go(func() {
 			wait.UntilWithContext(ctx, func(ctx context.Context) { work(ctx, c.nodeQueue, c.syncNode) }, time.Second)
 		})
 	}
-	for range nodeWriters {
+	writeNode := limitSlow(slowWriters, c.clock, c.writeQueue, c.writeNode)
+	syncMaintenance := limitSlow(slowWriters, c.clock, c.maintenanceQueue, c.syncMaintenance)
+	for range writers {
 		running.Go(func() {
-			wait.UntilWithContext(ctx, func(ctx context.Context) { work(ctx, c.writeQueue, c.writeNode) }, time.Second)
+			wait.UntilWithContext(ctx, func(ctx context.Context) { work(ctx, c.writeQueue, writeNode) }, time.Second)
+		})
+		running.Go(func() {
+			wait.UntilWithContext(ctx, func(ctx context.Context) { work(ctx, c.maintenanceQueue, syncMaintenance) }, time.Second)
 		})
 	}
 	running.Go(func() {
