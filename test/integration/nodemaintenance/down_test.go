@@ -81,15 +81,15 @@ func testEndWhileDown(t *testing.T, c *cluster) {
 	c.protect(c.createPod(newPod("pod", "one")))
 	stopEvictions := c.startEvictionController()
 	stopMaintenances, _ := c.startLogged()
-	c.createMaintenance(newMaintenance("m", stageDrain, nodesNamed("one"), planOf()...))
+	c.createMaintenance(newMaintenance("down", stageDrain, nodesNamed("one"), planOf()...))
 	pod, err := c.client.CoreV1().Pods(c.namespace).Get(t.Context(), "pod", metav1.GetOptions{})
 	if err != nil {
 		t.Fatal(err)
 	}
-	c.awaitEvent("DrainBlocked", "m")
+	c.awaitEvent("DrainBlocked", "down")
 	stopMaintenances()
 	stopEvictions()
-	c.setStage("m", stageComplete)
+	c.setStage("down", stageComplete)
 	if err := c.client.PolicyV1().PodDisruptionBudgets(c.namespace).Delete(t.Context(), "guard", metav1.DeleteOptions{}); err != nil {
 		t.Fatalf("deleting the budget: %v", err)
 	}
@@ -107,7 +107,7 @@ func testEndWhileDown(t *testing.T, c *cluster) {
 	c.expect("the pod to stay while nobody withdraws", states{"pod/pod": "here"})
 	c.startLogged()
 	c.await("the end of the maintenance", states{
-		"maintenance/m": "Cordon, Drain, Complete of 1, False: NotDraining", "node/one": free, "request/pod": canceled, "pod/pod": "here",
+		"maintenance/down": "Cordon, Drain, Complete of 1, False: NotDraining", "node/one": free, "request/pod": canceled, "pod/pod": "here",
 	})
 	c.settle()
 	c.expectUntouched(pod)

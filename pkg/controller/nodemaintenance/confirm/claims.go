@@ -28,6 +28,7 @@ import (
 	v1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/component-helpers/node/maintenance"
 	"k8s.io/kubernetes/pkg/controller/nodemaintenance/progress"
 	"k8s.io/kubernetes/pkg/controller/nodemaintenance/write"
@@ -44,6 +45,7 @@ type liveClaims struct {
 	lock         sync.Mutex
 	at           time.Time
 	maintenances []coordinationv1alpha1.NodeMaintenance
+	byUID        map[types.UID]*coordinationv1alpha1.NodeMaintenance
 	err          error
 }
 
@@ -52,7 +54,7 @@ type liveClaims struct {
 // precedes the writes that take something from a maintenance: the node is uncordoned, its drain targets, its claim or an
 // admission are withdrawn, or a request is.
 func (c *Confirmer) Release(ctx context.Context, node *v1.Node, specs []progress.Spec) error {
-	maintenances, err := c.readClaims(ctx)
+	maintenances, _, err := c.readClaims(ctx)
 	if err != nil {
 		return fmt.Errorf("reading the NodeMaintenances before the node is released: %w", err)
 	}
@@ -62,7 +64,7 @@ func (c *Confirmer) Release(ctx context.Context, node *v1.Node, specs []progress
 		if known, err := c.maintenances.Get(m.Name); err == nil && known.UID == m.UID && known.Generation > m.Generation {
 			m = known
 		}
-		if m.DeletionTimestamp != nil || !claimsInStage(m.Spec.Stage) || !maintenance.SelectsNode(m.Spec.NodeSelector, node) {
+		if !claimsNode(m, node) {
 			continue
 		}
 		if slices.ContainsFunc(specs, func(o progress.Spec) bool { return o.UID == m.UID && o.Generation >= m.Generation }) {
@@ -81,20 +83,17 @@ func (c *Confirmer) Release(ctx context.Context, node *v1.Node, specs []progress
 // process that was suspended would take the node for one that has ended since, and nobody would give it back. What cannot be
 // read keeps no node from being claimed.
 func (c *Confirmer) Claims(ctx context.Context, node *v1.Node, specs []progress.Spec) error {
-	maintenances, err := c.readClaims(ctx)
+	_, byUID, err := c.readClaims(ctx)
 	if err != nil {
 		return nil
 	}
 	for i := range specs {
 		o := &specs[i]
-		isClaimed := func(m coordinationv1alpha1.NodeMaintenance) bool {
-			return m.UID == o.UID && m.DeletionTimestamp == nil && claimsInStage(m.Spec.Stage) && maintenance.SelectsNode(m.Spec.NodeSelector, node)
-		}
-		if !o.Claims() || slices.ContainsFunc(maintenances, isClaimed) {
+		if !o.Claims() || claimsNode(byUID[o.UID], node) {
 			continue
 		}
 		// What was read may be a moment older than the maintenance.
-		if m, err := c.readClaim(ctx, o.Name); apierrors.IsNotFound(err) || err == nil && !isClaimed(*m) {
+		if m, err := c.readClaim(ctx, o.Name); apierrors.IsNotFound(err) || err == nil && (m.UID != o.UID || !claimsNode(m, node)) {
 			return write.NewUnseen(write.MaintenanceResource, o.Name, errors.New("it does not claim the node any more, which was not known when it was decided to claim it"))
 		}
 	}
@@ -107,35 +106,43 @@ func (c *Confirmer) readClaim(ctx context.Context, name string) (*coordinationv1
 	return c.writer.RequestClient.CoordinationV1alpha1().NodeMaintenances().Get(ctx, name, metav1.GetOptions{})
 }
 
-func claimsInStage(stage coordinationv1alpha1.NodeMaintenanceStage) bool {
-	return stage == coordinationv1alpha1.NodeMaintenanceStageCordon || stage == coordinationv1alpha1.NodeMaintenanceStageDrain
+// claimsNode reports whether a maintenance, which may be nil, claims the node.
+func claimsNode(m *coordinationv1alpha1.NodeMaintenance, node *v1.Node) bool {
+	if m == nil || m.DeletionTimestamp != nil {
+		return false
+	}
+	claims := m.Spec.Stage == coordinationv1alpha1.NodeMaintenanceStageCordon || m.Spec.Stage == coordinationv1alpha1.NodeMaintenanceStageDrain
+	return claims && maintenance.SelectsNode(m.Spec.NodeSelector, node)
 }
 
-// readClaims returns the maintenances as the API server has them.
-func (c *Confirmer) readClaims(ctx context.Context) ([]coordinationv1alpha1.NodeMaintenance, error) {
+// readClaims returns the maintenances as the API server has them, and by UID.
+func (c *Confirmer) readClaims(ctx context.Context) (all []coordinationv1alpha1.NodeMaintenance, byUID map[types.UID]*coordinationv1alpha1.NodeMaintenance, err error) {
 	l := &c.claims
 	l.lock.Lock()
 	defer l.lock.Unlock()
 	if isCurrent(c.clock.Now(), l.at, LiveClaimsAge) {
-		return l.maintenances, l.err
+		return l.maintenances, l.byUID, l.err
 	}
 	ctx, cancel := context.WithTimeout(ctx, write.ReadTimeout)
 	defer cancel()
 	began := c.clock.Now()
 	list, err := c.writer.RequestClient.CoordinationV1alpha1().NodeMaintenances().List(ctx, metav1.ListOptions{})
-	l.at, l.err, l.maintenances = began, err, nil
+	l.at, l.err, l.maintenances, l.byUID = began, err, nil, nil
 	if err != nil {
 		l.at = c.clock.Now() // Others have waited for it, and do not wait for one after the other.
-		return nil, err
+		return nil, nil, err
 	}
-	l.maintenances = list.Items
-	return l.maintenances, nil
+	l.maintenances, l.byUID = list.Items, make(map[types.UID]*coordinationv1alpha1.NodeMaintenance, len(list.Items))
+	for i := range list.Items {
+		l.byUID[list.Items[i].UID] = &list.Items[i]
+	}
+	return l.maintenances, l.byUID, nil
 }
 
 // AreUnserved reports whether kube-apiserver does not serve NodeMaintenances any more, because its gate was turned off: the
 // cache keeps them, and nobody can complete them. Who makes a node schedulable then must have the last word. Requests,
 // releases and escalations read the maintenances anyway.
 func (c *Confirmer) AreUnserved(ctx context.Context) bool {
-	_, err := c.readClaims(ctx)
+	_, _, err := c.readClaims(ctx)
 	return apierrors.IsNotFound(err)
 }
