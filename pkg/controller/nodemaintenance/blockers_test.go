@@ -145,7 +145,7 @@ func TestRefusedRequestIsABlocker(t *testing.T) {
 		t.Errorf("status %+v, condition %+v", stored.DrainStatus, drained)
 	}
 	f.expectBlockedPods("n", 1)
-	if got := f.progress.Count(f.clock.Now()).BlockedPods; got[maintenance.HoldRequestFailed] != 1 {
+	if got := f.progress.Count(f.clock.Now()).BlockedPods; got[maintenance.BlockerRequestFailed] != 1 {
 		t.Errorf("metrics %v", got)
 	}
 	if since.Sub(start) > 2*time.Second || since.Nanosecond() != 0 {
@@ -276,7 +276,7 @@ func TestRefusedCordonIsABlocker(t *testing.T) {
 	if c := nodeCondition(f.node("bad"), v1.NodeDrainInProgress); c.Status != v1.ConditionTrue || c.Reason != "NotCordoned" {
 		t.Errorf("node condition %+v", c)
 	}
-	if got := f.progress.Count(f.clock.Now()); got.BlockedNodes[maintenance.HoldCordonFailed] != 2 || got.BlockedPods[maintenance.HoldCordonFailed] != 0 {
+	if got := f.progress.Count(f.clock.Now()); got.BlockedNodes[maintenance.BlockerCordonFailed] != 2 || got.BlockedPods[maintenance.BlockerCordonFailed] != 0 {
 		t.Errorf("metrics %+v", got)
 	}
 	if l, err := f.client.CoordinationV1alpha1().EvictionRequests("").List(f.ctx, metav1.ListOptions{}); err != nil || len(l.Items) > 0 {
@@ -315,7 +315,7 @@ func TestRefusedCordonWithoutADrain(t *testing.T) {
 		status.Blockers[0].NodeCount != 1 || status.Blockers[0].Object.Name != "bad" || !strings.Contains(status.Blockers[0].Message, "a webhook says no") {
 		t.Errorf("status %+v", status)
 	}
-	if got := f.progress.Count(f.clock.Now()); got.BlockedNodes[maintenance.HoldCordonFailed] != 1 || got.PendingPods != 0 {
+	if got := f.progress.Count(f.clock.Now()); got.BlockedNodes[maintenance.BlockerCordonFailed] != 1 || got.PendingPods != 0 {
 		t.Errorf("metrics %+v", got)
 	}
 	// Another maintenance that drains the node adds its pod, but does not count the node again.
@@ -323,7 +323,7 @@ func TestRefusedCordonWithoutADrain(t *testing.T) {
 	f.createMaintenance("drain", stageDrain, "a", maintenance.StandardPlan()...)
 	f.run(time.Minute)
 	for range 200 { // count visits the two maintenances in random order.
-		if got := f.progress.Count(f.clock.Now()); got.BlockedNodes[maintenance.HoldCordonFailed] != 1 || got.PendingPods != 1 {
+		if got := f.progress.Count(f.clock.Now()); got.BlockedNodes[maintenance.BlockerCordonFailed] != 1 || got.PendingPods != 1 {
 			t.Fatalf("metrics %+v", got)
 		}
 	}

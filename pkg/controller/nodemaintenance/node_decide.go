@@ -196,8 +196,8 @@ func (c *Controller) reportFastForward(name string, node *v1.Node, floor mainten
 
 // recordDelays records what delays the release of the node for the maintenances that wait for it:
 // those in Complete, and those that do not select it any more. The node need not exist.
-func (c *Controller) recordDelays(node string, blockers []maintenance.Hold, revision int) {
-	for _, name := range c.progress.Delayed(node, maintenance.GroupHolds(blockers), revision) {
+func (c *Controller) recordDelays(node string, blockers []maintenance.Blocker, revision int) {
+	for _, name := range c.progress.Delayed(node, maintenance.GroupBlockers(blockers), revision) {
 		c.maintenanceQueue.AddAfter(name, pace.SummaryDelay)
 	}
 }

@@ -283,12 +283,12 @@ func TestRefusedNodeIsLoggedAndCounted(t *testing.T) {
 	for _, tc := range []struct {
 		name, subresource, log string
 		stage                  coordinationv1alpha1.NodeMaintenanceStage
-		cause                  maintenance.HoldCause
+		cause                  maintenance.BlockerCause
 	}{
-		{"cordon", "", "Failed to cordon or uncordon the node", stageDrain, maintenance.HoldCordonFailed},
-		{"status", "status", "Failed to write the status of the node", stageCordon, maintenance.HoldNodeStatusFailed},
-		{"uncordon", "", "Failed to cordon or uncordon the node", stageComplete, maintenance.HoldCordonFailed},
-		{"status of a node that is released", "status", "Failed to write the status of the node", stageComplete, maintenance.HoldNodeStatusFailed},
+		{"cordon", "", "Failed to cordon or uncordon the node", stageDrain, maintenance.BlockerCordonFailed},
+		{"status", "status", "Failed to write the status of the node", stageCordon, maintenance.BlockerNodeStatusFailed},
+		{"uncordon", "", "Failed to cordon or uncordon the node", stageComplete, maintenance.BlockerCordonFailed},
+		{"status of a node that is released", "status", "Failed to write the status of the node", stageComplete, maintenance.BlockerNodeStatusFailed},
 	} {
 		t.Run(tc.name, func(t *testing.T) {
 			f := newFixture(t)
@@ -308,7 +308,7 @@ func TestRefusedNodeIsLoggedAndCounted(t *testing.T) {
 			if strings.Count(logged, tc.log) != 1 || !strings.Contains(logged, "a webhook says no") || len(refused.attempts) < 5 {
 				t.Errorf("%d attempts, logged:\n%s", len(refused.attempts), logged)
 			}
-			want := map[maintenance.HoldCause]int{tc.cause: 1}
+			want := map[maintenance.BlockerCause]int{tc.cause: 1}
 			if got := f.progress.Count(f.clock.Now()).BlockedNodes; !maps.Equal(got, want) {
 				t.Errorf("counts %v, want %v", got, want)
 			}

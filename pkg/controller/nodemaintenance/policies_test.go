@@ -164,8 +164,8 @@ func TestKeptByNeighbor(t *testing.T) {
 	}
 	f.clock.Step(time.Hour)
 	for range 10 {
-		if counts := f.count(); counts.BlockedPods[maintenance.HoldKeptByMaintenance] != 2 || counts.PendingPods != 2 ||
-			counts.OldestBlocker[maintenance.HoldKeptByMaintenance] < time.Hour {
+		if counts := f.count(); counts.BlockedPods[maintenance.BlockerKeptByMaintenance] != 2 || counts.PendingPods != 2 ||
+			counts.OldestBlocker[maintenance.BlockerKeptByMaintenance] < time.Hour {
 			t.Fatalf("unexpected metrics: %+v", counts)
 		}
 	}

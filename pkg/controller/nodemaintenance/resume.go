@@ -29,10 +29,10 @@ import (
 
 // failureCauses are the causes of blockers that nothing but the status of a maintenance remembers, by the writes that
 // fail, or that others undo again and again.
-var failureCauses = map[write.Kind]maintenance.HoldCause{
-	write.Cordon: maintenance.HoldCordonFailed, write.Uncordon: maintenance.HoldCordonFailed, write.Taint: maintenance.HoldCordonFailed,
-	write.Status:  maintenance.HoldNodeStatusFailed,
-	write.Request: maintenance.HoldRequestFailed, write.Withdrawal: maintenance.HoldRequestFailed, write.Escalation: maintenance.HoldRequestFailed,
+var failureCauses = map[write.Kind]maintenance.BlockerCause{
+	write.Cordon: maintenance.BlockerCordonFailed, write.Uncordon: maintenance.BlockerCordonFailed, write.Taint: maintenance.BlockerCordonFailed,
+	write.Status:  maintenance.BlockerNodeStatusFailed,
+	write.Request: maintenance.BlockerRequestFailed, write.Withdrawal: maintenance.BlockerRequestFailed, write.Escalation: maintenance.BlockerRequestFailed,
 }
 
 // earlierSince returns since when a write fails for the node, or for a pod of that namespace, as a process before has

@@ -155,12 +155,12 @@ func TestCount(t *testing.T) {
 		Maintenances: map[coordinationv1alpha1.NodeMaintenanceStage]int{stageDrain: 2, stageCordon: 1, stageIdle: 1},
 		Nodes:        map[coordinationv1alpha1.NodeMaintenanceStage]int{stageDrain: 1, stageCordon: 1, stageIdle: 1},
 		PendingPods:  1, EvictingPods: 3,
-		BlockedPods:  map[maintenance.HoldCause]int{maintenance.HoldEvictionRefused: 1},
-		BlockedNodes: map[maintenance.HoldCause]int{},
+		BlockedPods:  map[maintenance.BlockerCause]int{maintenance.BlockerEvictionRefused: 1},
+		BlockedNodes: map[maintenance.BlockerCause]int{},
 		WaitingNodes: map[coordinationv1alpha1.NodeMaintenanceWaitReason]int{},
 
 		OldestMaintenance: map[coordinationv1alpha1.NodeMaintenanceStage]time.Duration{stageDrain: age, stageCordon: age, stageIdle: age},
-		OldestBlocker:     map[maintenance.HoldCause]time.Duration{maintenance.HoldEvictionRefused: f.clock.Since(blockedSince)},
+		OldestBlocker:     map[maintenance.BlockerCause]time.Duration{maintenance.BlockerEvictionRefused: f.clock.Since(blockedSince)},
 	}
 	if diff := cmp.Diff(want, f.count()); diff != "" {
 		t.Errorf("(-want, +got):\n%s", diff)
@@ -214,12 +214,12 @@ func TestCountOldest(t *testing.T) {
 		if got, want := counts.OldestMaintenance[stageDrain], f.clock.Since(first); got != want {
 			t.Fatalf("the oldest drain began %s ago, want %s", got, want)
 		}
-		want := map[maintenance.HoldCause]time.Duration{maintenance.HoldDisruptionBudget: f.clock.Since(first.Add(8 * time.Minute))}
+		want := map[maintenance.BlockerCause]time.Duration{maintenance.BlockerDisruptionBudget: f.clock.Since(first.Add(8 * time.Minute))}
 		if diff := cmp.Diff(want, counts.OldestBlocker); diff != "" {
 			t.Fatalf("oldest blockers (-want, +got):\n%s", diff)
 		}
 	}
-	if counts.BlockedPods[maintenance.HoldDisruptionBudget] != 3 || counts.BlockingBudgets != 3 {
+	if counts.BlockedPods[maintenance.BlockerDisruptionBudget] != 3 || counts.BlockingBudgets != 3 {
 		t.Errorf("%d budgets block, want 3: %v", counts.BlockingBudgets, counts)
 	}
 	// A pod is not blocked before its grace period is over.
@@ -229,7 +229,7 @@ func TestCountOldest(t *testing.T) {
 		pod.DeletionGracePeriodSeconds = ptr.To[int64](3600)
 	})
 	f.settle()
-	if got := f.count().OldestBlocker[maintenance.HoldStuckTerminating]; got >= 10*time.Minute || got < 9*time.Minute {
+	if got := f.count().OldestBlocker[maintenance.BlockerStuckTerminating]; got >= 10*time.Minute || got < 9*time.Minute {
 		t.Errorf("%s has been stuck for %s since the end of its grace period 10 minutes ago", stuck[0].Name, got)
 	}
 	f.deletePods(stuck...)

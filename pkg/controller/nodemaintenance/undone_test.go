@@ -459,7 +459,7 @@ func TestFailuresGoOnAfterARestart(t *testing.T) {
 			if got := f.countWrites("update nodemaintenances/status"); got > 0 {
 				t.Errorf("the restart has written the status %d times", got)
 			}
-			if got := f.progress.Count(f.clock.Now()).OldestBlocker[maintenance.HoldCause(test.cause)]; got < 10*time.Minute {
+			if got := f.progress.Count(f.clock.Now()).OldestBlocker[maintenance.BlockerCause(test.cause)]; got < 10*time.Minute {
 				t.Errorf("the metric says %v", got)
 			}
 			if len(refused.attempts) == attempts {

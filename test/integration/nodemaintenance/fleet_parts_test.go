@@ -159,7 +159,7 @@ func testPodPolicies(t *testing.T, c *cluster) {
 		}
 	}))
 	c.await("the pods without a policy to leave", states{"pod/plain": "gone", "pod/elsewhere": "gone", "pod/gpu": "here", "pod/kept": "here"})
-	c.awaitBlocker("m", maintenance.HoldCompletion)
+	c.awaitBlocker("m", maintenance.BlockerCompletion)
 	c.awaitFleet("the drain to wait for the pod that ends by itself", map[string]string{"n1": "cordoned m:admitted"})
 	c.expect("nobody to be asked", states{"request/gpu": "none", "request/kept": "none"})
 	c.setPhase(gpu, v1.PodSucceeded)
@@ -172,7 +172,7 @@ func testPodPolicies(t *testing.T, c *cluster) {
 }
 
 // awaitBlocker waits until the maintenance has blockers of just this cause.
-func (c *cluster) awaitBlocker(name string, cause maintenance.HoldCause) {
+func (c *cluster) awaitBlocker(name string, cause maintenance.BlockerCause) {
 	c.t.Helper()
 	c.eventually("the blocker "+string(cause), func(context.Context) (bool, string) {
 		drain := c.maintenance(name).Status.DrainStatus
@@ -204,7 +204,7 @@ func testDrainedWhen(t *testing.T, c *cluster) {
 		s.DrainedWhen = &coordinationv1alpha1.NodeMaintenanceDrainedWhen{Volumes: coordinationv1alpha1.NodeMaintenanceVolumesDetached, TimeoutSeconds: ptr.To[int32](86400)}
 	}))
 	c.await("the pod to leave", states{"pod/pod": "gone"})
-	c.awaitBlocker("m", maintenance.HoldVolumesAttached)
+	c.awaitBlocker("m", maintenance.BlockerVolumesAttached)
 	c.awaitFleet("both nodes to wait for their volumes", map[string]string{"n1": "cordoned m:admitted", "n2": "cordoned m:admitted"})
 	if err := attachments.Delete(t.Context(), "volume-of-n1", metav1.DeleteOptions{}); err != nil {
 		t.Fatalf("detaching a volume: %v", err)

@@ -70,8 +70,8 @@ const (
 )
 
 // ReleaseBlockers returns what delays the release of the node.
-func (d *Decision) ReleaseBlockers() []maintenance.Hold {
-	var blockers []maintenance.Hold
+func (d *Decision) ReleaseBlockers() []maintenance.Blocker {
+	var blockers []maintenance.Blocker
 	if d.View.Drains() {
 		blockers = d.FailedWithdrawals(d.Unneeded)
 	} else {
@@ -91,8 +91,8 @@ func (d *Decision) ReleaseBlockers() []maintenance.Hold {
 
 // FailedWithdrawals returns a blocker for each pod whose eviction is still requested because the
 // withdrawal fails.
-func (f *Facts) FailedWithdrawals(pods []*v1.Pod) []maintenance.Hold {
-	var blockers []maintenance.Hold
+func (f *Facts) FailedWithdrawals(pods []*v1.Pod) []maintenance.Blocker {
+	var blockers []maintenance.Blocker
 	for _, pod := range pods {
 		if failed := f.Failures[write.Withdrawal.Of(pod.UID)]; failed.Blocks() {
 			blockers = append(blockers, maintenance.FailedRequest(pod, failed.Message, failed.Since))

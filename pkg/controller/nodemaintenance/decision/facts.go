@@ -80,7 +80,7 @@ type Memories struct {
 	OwnConditions *WrittenConditions
 	// Settles is for how long a node without pods is not drained yet, and Unsettled are pods that keep coming back.
 	Settles   time.Duration
-	Unsettled []maintenance.Hold
+	Unsettled []maintenance.Blocker
 	// RecordsClaims is whether the status of the node can say which maintenances have begun with it.
 	RecordsClaims bool
 }
@@ -162,11 +162,11 @@ func (f *Facts) countRequests() (pending, active int) {
 }
 
 // podBlockers returns what delays the eviction of pods, and counts those that need an intervention.
-func (f *Facts) podBlockers(targets maintenance.Targets) (blockers []maintenance.Hold, blocked int) {
+func (f *Facts) podBlockers(targets maintenance.Targets) (blockers []maintenance.Blocker, blocked int) {
 	for i := range f.Pods {
 		pod := &f.Pods[i]
 		// A request that failed does not matter for a pod that is no longer a target.
-		unwanted := pod.Blocker.Cause == maintenance.HoldRequestFailed && !targets.Take(pod.Pod)
+		unwanted := pod.Blocker.Cause == maintenance.BlockerRequestFailed && !targets.Take(pod.Pod)
 		if !pod.Blocked || unwanted {
 			continue
 		}

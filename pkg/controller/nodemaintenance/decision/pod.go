@@ -77,7 +77,7 @@ type Pod struct {
 	// Escalation is the strongest action that is due for the pod: see Escalations.
 	Escalation v1.MaintenanceEscalation
 	// Blocker is what delays the eviction of the pod, if Blocked.
-	Blocker maintenance.Hold
+	Blocker maintenance.Blocker
 	Blocked bool
 }
 
@@ -94,12 +94,12 @@ func NewPod(pod *v1.Pod, verdict progress.Verdict, read *PodReadings, now time.T
 	if p.Request != nil && p.Request.DeletionTimestamp != nil {
 		p.Obstacle = p.Request
 	}
-	p.Blocker, p.Blocked = maintenance.HoldOf(pod, read.Request, read.Budgets, now)
+	p.Blocker, p.Blocked = maintenance.BlockerOf(pod, read.Request, read.Budgets, now)
 	if read.Node != nil {
 		p.Blocker.ExplainByNode(pod, read.Node)
 	}
 	if p.waitsForTargets() {
-		p.Blocker, p.Blocked = maintenance.Hold{}, false
+		p.Blocker, p.Blocked = maintenance.Blocker{}, false
 	}
 	p.excuseSilence(read.Asked, now)
 	if blocker, found := p.ownBlocker(read, now); found {
@@ -112,7 +112,7 @@ func NewPod(pod *v1.Pod, verdict progress.Verdict, read *PodReadings, now time.T
 
 // ownBlocker returns what delays the eviction on the part of this controller and its maintenances, and false if nothing does
 // that matters more than what the request and the pod say.
-func (p *Pod) ownBlocker(read *PodReadings, now time.Time) (maintenance.Hold, bool) {
+func (p *Pod) ownBlocker(read *PodReadings, now time.Time) (maintenance.Blocker, bool) {
 	requested := requests.IsRequested(p.Request)
 	// A drain has to request the eviction, or to join the request of others, and cannot.
 	refused := read.Refusal.Blocks() && !requested && !p.Over && !p.Completes && p.DeletionTimestamp == nil
@@ -138,7 +138,7 @@ func (p *Pod) ownBlocker(read *PodReadings, now time.Time) (maintenance.Hold, bo
 	if !p.Blocked && p.Completes {
 		return waitsForCompletion(p.Pod), true
 	}
-	return maintenance.Hold{}, false
+	return maintenance.Blocker{}, false
 }
 
 // mayBeUnrecorded reports whether it matters that the status of the request cannot be written, so that no interceptor follows
@@ -150,14 +150,14 @@ func (p *Pod) mayBeUnrecorded(named bool) bool {
 
 // mayBeOver reports whether nothing but the last status that could be written says so: what else refuses an eviction than
 // a budget, or that a budget does which is gone.
-func mayBeOver(blocker *maintenance.Hold, named bool) bool {
-	return blocker.Cause == maintenance.HoldEvictionRefused || blocker.Cause == maintenance.HoldDisruptionBudget && named && blocker.Name == ""
+func mayBeOver(blocker *maintenance.Blocker, named bool) bool {
+	return blocker.Cause == maintenance.BlockerEvictionRefused || blocker.Cause == maintenance.BlockerDisruptionBudget && named && blocker.Name == ""
 }
 
 // unrecorded returns the blocker of a pod the status of whose request cannot be written.
-func (p *Pod) unrecorded(failed *statusfailures.Failure) maintenance.Hold {
+func (p *Pod) unrecorded(failed *statusfailures.Failure) maintenance.Blocker {
 	message := "the status of its request cannot be written: " + failed.Message
-	if p.Blocked && p.Blocker.Cause == maintenance.HoldEvictionRefused {
+	if p.Blocked && p.Blocker.Cause == maintenance.BlockerEvictionRefused {
 		message += "; the last one that could says that the eviction was refused: " + p.Blocker.Message
 	}
 	return maintenance.FailedRequest(p.Pod, message, failed.Since)
@@ -168,7 +168,7 @@ func (p *Pod) unrecorded(failed *statusfailures.Failure) maintenance.Hold {
 func (p *Pod) explain(whyAbsent func(interceptor string) (string, bool)) {
 	blocker := &p.Blocker
 	name := blocker.Name
-	if blocker.Cause == maintenance.HoldUnhandled && blocker.Name == string(v1.PodTypeDaemonSet) {
+	if blocker.Cause == maintenance.BlockerUnhandled && blocker.Name == string(v1.PodTypeDaemonSet) {
 		name = coordinationv1alpha1.EvictionInterceptorDaemonSet
 	}
 	why, absent := whyAbsent(name)
@@ -176,9 +176,9 @@ func (p *Pod) explain(whyAbsent func(interceptor string) (string, bool)) {
 		return
 	}
 	switch blocker.Cause {
-	case maintenance.HoldInterceptor, maintenance.HoldInterceptorUnresponsive:
-		blocker.Cause, blocker.Message = maintenance.HoldInterceptorUnresponsive, why
-	case maintenance.HoldUnhandled:
+	case maintenance.BlockerInterceptor, maintenance.BlockerInterceptorUnresponsive:
+		blocker.Cause, blocker.Message = maintenance.BlockerInterceptorUnresponsive, why
+	case maintenance.BlockerUnhandled:
 		blocker.Message = why
 	}
 }
@@ -203,7 +203,7 @@ func (p *Pod) waitsForTargets() bool {
 		return false
 	}
 	switch p.Blocker.Cause {
-	case maintenance.HoldInterceptor, maintenance.HoldInterceptorUnresponsive, maintenance.HoldUnhandled:
+	case maintenance.BlockerInterceptor, maintenance.BlockerInterceptorUnresponsive, maintenance.BlockerUnhandled:
 		return maintenance.PodTypeOf(p.Pod) != v1.PodTypeDefault
 	}
 	return false
@@ -216,11 +216,11 @@ const FirstReport = time.Minute
 // excuseSilence needs no intervention for the only interceptor that can stop the pod while it only counts as silent
 // because others have asked it too early. asked is when this controller has.
 func (p *Pod) excuseSilence(asked, now time.Time) {
-	if p.Blocker.Cause != maintenance.HoldInterceptorUnresponsive || p.Blocker.Heartbeat != nil ||
+	if p.Blocker.Cause != maintenance.BlockerInterceptorUnresponsive || p.Blocker.Heartbeat != nil ||
 		maintenance.PodTypeOf(p.Pod) == v1.PodTypeDefault || now.Sub(asked) >= FirstReport {
 		return
 	}
-	p.Blocker.Cause, p.Blocker.OverdueSince, p.Blocker.RecheckAt = maintenance.HoldInterceptor, nil, asked.Add(FirstReport)
+	p.Blocker.Cause, p.Blocker.OverdueSince, p.Blocker.RecheckAt = maintenance.BlockerInterceptor, nil, asked.Add(FirstReport)
 }
 
 // NeedsRequest reports whether the eviction of the pod has to be requested, with these targets of
@@ -236,15 +236,15 @@ func (p *Pod) NeedsWithdrawal() bool {
 }
 
 // waitsForCompletion returns what delays the drain of a pod that nobody evicts.
-func waitsForCompletion(pod *v1.Pod) maintenance.Hold {
-	hold := maintenance.Hold{
-		Cause: maintenance.HoldCompletion, Pod: types.NamespacedName{Namespace: pod.Namespace, Name: pod.Name}, Node: pod.Spec.NodeName,
+func waitsForCompletion(pod *v1.Pod) maintenance.Blocker {
+	blocker := maintenance.Blocker{
+		Cause: maintenance.BlockerCompletion, Pod: types.NamespacedName{Namespace: pod.Namespace, Name: pod.Name}, Node: pod.Spec.NodeName,
 		Since: pod.Status.StartTime.DeepCopy(),
 	}
 	if seconds := pod.Spec.ActiveDeadlineSeconds; seconds != nil && pod.Status.StartTime != nil {
-		hold.ETA = ptr.To(metav1.NewTime(pod.Status.StartTime.Add(time.Duration(*seconds) * time.Second)))
+		blocker.ETA = ptr.To(metav1.NewTime(pod.Status.StartTime.Add(time.Duration(*seconds) * time.Second)))
 	}
-	return hold
+	return blocker
 }
 
 // isAffectedBy reports whether an action does something to a pod.

@@ -55,15 +55,15 @@ func TestDrainedSince(t *testing.T) {
 // An interceptor that nobody runs is a blocker that says so. A heartbeat shows that another process runs it.
 func TestAbsentInterceptor(t *testing.T) {
 	absent := func(string) (string, bool) { return "its gate is off", true }
-	silent := maintenance.Hold{Cause: maintenance.HoldInterceptor, Name: coordinationv1alpha1.EvictionInterceptorDaemonSet}
+	silent := maintenance.Blocker{Cause: maintenance.BlockerInterceptor, Name: coordinationv1alpha1.EvictionInterceptorDaemonSet}
 	reporting := silent
 	reporting.Heartbeat = ptr.To(metav1.NewTime(time.Date(2026, 11, 21, 12, 0, 0, 0, time.UTC)))
 	p := &Pod{Blocker: silent}
-	if p.explain(absent); p.Blocker.Cause != maintenance.HoldInterceptorUnresponsive || p.Blocker.Message != "its gate is off" {
+	if p.explain(absent); p.Blocker.Cause != maintenance.BlockerInterceptorUnresponsive || p.Blocker.Message != "its gate is off" {
 		t.Errorf("an interceptor without a heartbeat: %+v", p.Blocker)
 	}
 	p = &Pod{Blocker: reporting}
-	if p.explain(absent); p.Blocker.Cause != maintenance.HoldInterceptor || p.Blocker.Message != "" {
+	if p.explain(absent); p.Blocker.Cause != maintenance.BlockerInterceptor || p.Blocker.Message != "" {
 		t.Errorf("an interceptor with a heartbeat: %+v", p.Blocker)
 	}
 }

@@ -62,7 +62,7 @@ func (d *Decision) RevertedTaint() pace.Kind {
 const taintContested = "another client adds the taint " + coordinationv1alpha1.NodePlannedTaint + " again and again, and it is removed at most once a minute: the audit log has by whom"
 
 // taintBlocker returns what keeps the taint of a node that is to be released, or nil.
-func (d *Decision) taintBlocker() *maintenance.Hold {
+func (d *Decision) taintBlocker() *maintenance.Blocker {
 	if d.WantsTaint() || !write.HasTaint(d.Node) {
 		return nil
 	}

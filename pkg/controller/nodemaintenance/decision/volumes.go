@@ -39,7 +39,7 @@ func (d *Decision) addVolumes() {
 	if len(attached) == 0 {
 		return
 	}
-	d.View.EmptiedTime, d.View.VolumeBlockers = &emptied, map[string]maintenance.Hold{}
+	d.View.EmptiedTime, d.View.VolumeBlockers = &emptied, map[string]maintenance.Blocker{}
 	for i := range d.Specs {
 		o := &d.Specs[i]
 		if !o.Drains() || !o.AwaitsVolumes() {

@@ -37,10 +37,10 @@ type Counts struct {
 	PendingPods, EvictingPods int
 	// BlockedPods is the number of pods within the drain targets that need an intervention, by
 	// cause. Other causes are not shown.
-	BlockedPods map[maintenance.HoldCause]int
+	BlockedPods map[maintenance.BlockerCause]int
 	// BlockedNodes is the number of nodes that cannot be maintained or released without an
 	// intervention, by cause. Causes that concern pods are not shown.
-	BlockedNodes map[maintenance.HoldCause]int
+	BlockedNodes map[maintenance.BlockerCause]int
 	// WaitingNodes is the number of nodes that wait until a maintenance may begin with them, by what
 	// they wait for: see WaitReason. FailedNodes is that of nodes that have not come back in time. A node
 	// counts for each maintenance.
@@ -54,7 +54,7 @@ type Counts struct {
 	OldestMaintenance map[coordinationv1alpha1.NodeMaintenanceStage]time.Duration
 	// OldestBlocker is for how long pods or nodes have been blocked, the longest of each cause.
 	// Other causes are not shown.
-	OldestBlocker map[maintenance.HoldCause]time.Duration
+	OldestBlocker map[maintenance.BlockerCause]time.Duration
 }
 
 // stages are the values of the label stage.
@@ -190,7 +190,7 @@ func (c *collector) CollectWithStability(samples chan<- metrics.Metric) {
 	for _, reason := range waitReasons {
 		gauge(waitingNodesByReason, counts.WaitingNodes[reason], string(reason))
 	}
-	for _, cause := range maintenance.HoldCauses() {
+	for _, cause := range maintenance.BlockerCauses() {
 		if cause.Blocked() {
 			age(oldestBlocker, counts.OldestBlocker[cause], string(cause))
 		}

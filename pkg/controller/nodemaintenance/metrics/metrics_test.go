@@ -109,14 +109,14 @@ func TestTrack(t *testing.T) {
 			Nodes:        map[coordinationv1alpha1.NodeMaintenanceStage]int{"Idle": 30, "Cordon": 40, "Drain": 50},
 			PendingPods:  60, EvictingPods: 70,
 			// What is in progress is not blocked, and not shown.
-			BlockedPods:  map[maintenance.HoldCause]int{maintenance.HoldDisruptionBudget: 8, maintenance.HoldUnhandled: 7, maintenance.HoldRequestFailed: 5, maintenance.HoldCordonFailed: 4, maintenance.HoldInterceptor: 6},
-			BlockedNodes: map[maintenance.HoldCause]int{maintenance.HoldCordonFailed: 3, maintenance.HoldUnhandled: 2},
+			BlockedPods:  map[maintenance.BlockerCause]int{maintenance.BlockerDisruptionBudget: 8, maintenance.BlockerUnhandled: 7, maintenance.BlockerRequestFailed: 5, maintenance.BlockerCordonFailed: 4, maintenance.BlockerInterceptor: 6},
+			BlockedNodes: map[maintenance.BlockerCause]int{maintenance.BlockerCordonFailed: 3, maintenance.BlockerUnhandled: 2},
 
 			WaitingNodes:      map[coordinationv1alpha1.NodeMaintenanceWaitReason]int{"Window": 12, "Frozen": 13, "Unknown": 14, "NeverOpen": 16},
 			FailedNodes:       15,
 			BlockingBudgets:   11,
 			OldestMaintenance: map[coordinationv1alpha1.NodeMaintenanceStage]time.Duration{"Drain": 90 * time.Minute, "Idle": -time.Second, "Unknown": time.Hour},
-			OldestBlocker:     map[maintenance.HoldCause]time.Duration{maintenance.HoldCordonFailed: time.Minute, maintenance.HoldUnhandled: time.Hour, maintenance.HoldInterceptor: time.Hour, maintenance.HoldRequestFailed: -time.Second},
+			OldestBlocker:     map[maintenance.BlockerCause]time.Duration{maintenance.BlockerCordonFailed: time.Minute, maintenance.BlockerUnhandled: time.Hour, maintenance.BlockerInterceptor: time.Hour, maintenance.BlockerRequestFailed: -time.Second},
 		}
 	})
 	expect(t, `

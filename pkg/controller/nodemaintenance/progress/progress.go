@@ -114,13 +114,13 @@ type Decision struct {
 	// Escalated counts the pods that are left although an escalation has acted on them.
 	Escalated int
 	// Blockers are what delays the drain of the node, with the pods that it delays.
-	Blockers []maintenance.HoldGroup
+	Blockers []maintenance.BlockerGroup
 }
 
 // nodeRelease is a node that a maintenance still has to release.
 type nodeRelease struct {
 	// blockers are what delays it; nil until the node has been reconciled.
-	blockers []maintenance.HoldGroup
+	blockers []maintenance.BlockerGroup
 	// cordoned is whether the node may still be unschedulable because of the maintenance,
 	// although the status of the node does not say so.
 	cordoned bool

@@ -43,7 +43,7 @@ func (p *maintenanceProgress) resume(sums *Summary, now time.Time) time.Duration
 	return pace.Within(p.resumeUntil.Sub(now), ResumeTime)
 }
 
-func findCause(groups []maintenance.HoldGroup, key FailureKey) bool {
+func findCause(groups []maintenance.BlockerGroup, key FailureKey) bool {
 	for i := range groups {
 		if groups[i].Cause == key.Cause && groups[i].Name == key.Name {
 			return true

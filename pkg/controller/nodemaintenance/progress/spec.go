@@ -254,7 +254,7 @@ const defaultDetachTimeout = 10 * time.Minute
 // FailureKey identifies a blocker of a write that fails.
 type FailureKey struct {
 	// Cause is CordonFailed, NodeStatusFailed or RequestFailed.
-	Cause maintenance.HoldCause
+	Cause maintenance.BlockerCause
 	// Name is the namespace of requests, and empty for the other causes.
 	Name string
 }
@@ -264,8 +264,8 @@ func FailuresOf(status *coordinationv1alpha1.NodeMaintenanceStatus) map[FailureK
 	found := map[FailureKey]time.Time{}
 	for i := range status.DrainStatus.Blockers {
 		b := &status.DrainStatus.Blockers[i]
-		switch cause := maintenance.HoldCause(b.Cause); cause {
-		case maintenance.HoldCordonFailed, maintenance.HoldNodeStatusFailed, maintenance.HoldRequestFailed:
+		switch cause := maintenance.BlockerCause(b.Cause); cause {
+		case maintenance.BlockerCordonFailed, maintenance.BlockerNodeStatusFailed, maintenance.BlockerRequestFailed:
 			if b.SinceTime != nil {
 				found[FailureKey{cause, b.Name}] = b.SinceTime.Time
 			}

@@ -421,11 +421,11 @@ func (s *Store) Uncordoned(node string, revision int) {
 
 // Delayed records what delays the release of the node, and returns the maintenances that wait for
 // it.
-func (s *Store) Delayed(node string, blockers []maintenance.HoldGroup, revision int) []string {
+func (s *Store) Delayed(node string, blockers []maintenance.BlockerGroup, revision int) []string {
 	s.lock.Lock()
 	defer s.lock.Unlock()
 	if blockers == nil {
-		blockers = []maintenance.HoldGroup{}
+		blockers = []maintenance.BlockerGroup{}
 	}
 	var waiting []string
 	for p := range s.releasing(node, revision) {

@@ -108,10 +108,10 @@ func TestReleaseBlockersOutliveAChange(t *testing.T) {
 			l.CountPods(node, []Spec{o}, podsOf(0), nil, nil)
 		}
 		expectNames(t, "deselected", first(l.Deselect("n2", nil, l.revision)), "m")
-		blockers := []maintenance.HoldGroup{{Cause: maintenance.HoldCordonFailed, Nodes: 1, Since: &metav1.Time{Time: start}}}
+		blockers := []maintenance.BlockerGroup{{Cause: maintenance.BlockerCordonFailed, Nodes: 1, Since: &metav1.Time{Time: start}}}
 		expectNames(t, "waits for its release", l.Delayed("n2", blockers, l.revision), "m")
 		l.Observe(orderOf(t, "u", 2, stage, ours), 0, nodesNamed("n1"))
-		if sums, _, _ := l.Summarize("m"); len(sums.ReleaseBlockers) != 1 || sums.ReleaseBlockers[0].Cause != maintenance.HoldCordonFailed {
+		if sums, _, _ := l.Summarize("m"); len(sums.ReleaseBlockers) != 1 || sums.ReleaseBlockers[0].Cause != maintenance.BlockerCordonFailed {
 			t.Errorf("%s: blockers after the change: %+v", stage, sums.ReleaseBlockers)
 		}
 	}
@@ -212,7 +212,7 @@ func TestDelaysAreReported(t *testing.T) {
 	for i, report := range []func(){
 		func() { l.Delayed("n1", nil, l.revision) },
 		func() { l.Delayed("n2", nil, before) },
-		func() { l.Delayed("n2", []maintenance.HoldGroup{{Cause: maintenance.HoldCordonFailed}}, l.revision) },
+		func() { l.Delayed("n2", []maintenance.BlockerGroup{{Cause: maintenance.BlockerCordonFailed}}, l.revision) },
 	} {
 		report()
 		if sums, _, _ := l.Summarize("m"); sums.Ready != (i == 2) {

@@ -59,7 +59,7 @@ type Summary struct {
 	State DrainState
 	// Blockers delay the work on the selected nodes, ReleaseBlockers the release of nodes: in the
 	// stage Complete of all nodes, before it of those that were deselected.
-	Blockers, ReleaseBlockers []maintenance.HoldGroup
+	Blockers, ReleaseBlockers []maintenance.BlockerGroup
 	// Released is whether the stage Complete has released every node, and Requesting whether requests are
 	// still written because of the maintenance.
 	Released, Requesting bool
@@ -91,7 +91,7 @@ func (p *maintenanceProgress) summarize() Summary {
 		Released: p.completes() && len(p.unreleased) == 0, CordonedFirst: p.CordonedUntil != nil,
 	}
 	targets, limitedBy := map[string]maintenance.Targets{}, sets.New[string]()
-	var blockers, releaseBlockers [][]maintenance.HoldGroup
+	var blockers, releaseBlockers [][]maintenance.BlockerGroup
 	for name, node := range p.nodes {
 		if node == nil || !node.decided {
 			sums.Ready = false
@@ -162,7 +162,7 @@ func (s *Store) Count(now time.Time) metrics.Counts {
 	s.lock.Lock()
 	defer s.lock.Unlock()
 	stages, drained, blocked := map[string]int{}, map[string]*nodeProgress{}, nodesByCause{}
-	oldest, waiting, failed := map[maintenance.HoldCause]time.Duration{}, map[coordinationv1alpha1.NodeMaintenanceWaitReason]int{}, 0
+	oldest, waiting, failed := map[maintenance.BlockerCause]time.Duration{}, map[coordinationv1alpha1.NodeMaintenanceWaitReason]int{}, 0
 	for _, p := range s.maintenances {
 		for node, release := range p.unreleased {
 			blocked.add(node, release.blockers)
@@ -189,8 +189,8 @@ func (s *Store) Count(now time.Time) metrics.Counts {
 		}
 	}
 	counts := metrics.Counts{
-		Nodes: map[coordinationv1alpha1.NodeMaintenanceStage]int{}, BlockedPods: map[maintenance.HoldCause]int{},
-		BlockedNodes: map[maintenance.HoldCause]int{}, OldestBlocker: oldest,
+		Nodes: map[coordinationv1alpha1.NodeMaintenanceStage]int{}, BlockedPods: map[maintenance.BlockerCause]int{},
+		BlockedNodes: map[maintenance.BlockerCause]int{}, OldestBlocker: oldest,
 		WaitingNodes: waiting, FailedNodes: failed,
 	}
 	budgets := sets.New[string]()
@@ -207,7 +207,7 @@ func (s *Store) Count(now time.Time) metrics.Counts {
 			if group.Cause.Blocked() && !group.Cause.OfNode() {
 				counts.BlockedPods[group.Cause] += group.Pods
 			}
-			if group.Cause == maintenance.HoldDisruptionBudget && group.Name != "" { // It may be gone.
+			if group.Cause == maintenance.BlockerDisruptionBudget && group.Name != "" { // It may be gone.
 				budgets.Insert(group.Name)
 			}
 		}
@@ -218,7 +218,7 @@ func (s *Store) Count(now time.Time) metrics.Counts {
 
 // addAges adds for how long groups that need an intervention have existed, if that is longer than
 // what is known of their causes.
-func addAges(oldest map[maintenance.HoldCause]time.Duration, groups []maintenance.HoldGroup, now time.Time) {
+func addAges(oldest map[maintenance.BlockerCause]time.Duration, groups []maintenance.BlockerGroup, now time.Time) {
 	for _, group := range groups {
 		if since := cmp.Or(group.OverdueSince, group.Since); group.Cause.Blocked() && since != nil {
 			oldest[group.Cause] = max(oldest[group.Cause], now.Sub(since.Time))
@@ -227,9 +227,9 @@ func addAges(oldest map[maintenance.HoldCause]time.Duration, groups []maintenanc
 }
 
 // nodesByCause has the nodes that are blocked themselves, as opposed to their pods, by cause.
-type nodesByCause map[maintenance.HoldCause]sets.Set[string]
+type nodesByCause map[maintenance.BlockerCause]sets.Set[string]
 
-func (n nodesByCause) add(node string, groups []maintenance.HoldGroup) {
+func (n nodesByCause) add(node string, groups []maintenance.BlockerGroup) {
 	for _, group := range groups {
 		if !group.Cause.OfNode() {
 			continue

@@ -35,26 +35,26 @@ func TestCountGroups(t *testing.T) {
 		return &metav1.Time{Time: now.Add(-time.Duration(minutes) * time.Minute)}
 	}
 	p := newMaintenanceProgress(Spec{Name: "m", Effective: true, Stage: stageDrain, Plan: &maintenance.Plan{}}, 0)
-	p.unreleased["released"] = &nodeRelease{blockers: []maintenance.HoldGroup{{Cause: maintenance.HoldCordonFailed, Nodes: 1, Since: ago(7)}}}
-	p.nodes["n"] = &nodeProgress{Decision: Decision{Blockers: []maintenance.HoldGroup{
-		{Cause: maintenance.HoldDisruptionBudget, Pods: 1, Since: ago(1)}, // Its budget has gone.
-		{Cause: maintenance.HoldDisruptionBudget, Name: "shop/web", Pods: 2, Since: ago(3)},
-		{Cause: maintenance.HoldDisruptionBudget, Name: "shop/db", Pods: 4, Since: ago(2)},
-		{Cause: maintenance.HoldInterceptorUnresponsive, Name: "a.example.com", Pods: 8, Since: ago(90), OverdueSince: ago(30)},
-		{Cause: maintenance.HoldInterceptor, Name: "b.example.com", Pods: 16, Since: ago(60)},
+	p.unreleased["released"] = &nodeRelease{blockers: []maintenance.BlockerGroup{{Cause: maintenance.BlockerCordonFailed, Nodes: 1, Since: ago(7)}}}
+	p.nodes["n"] = &nodeProgress{Decision: Decision{Blockers: []maintenance.BlockerGroup{
+		{Cause: maintenance.BlockerDisruptionBudget, Pods: 1, Since: ago(1)}, // Its budget has gone.
+		{Cause: maintenance.BlockerDisruptionBudget, Name: "shop/web", Pods: 2, Since: ago(3)},
+		{Cause: maintenance.BlockerDisruptionBudget, Name: "shop/db", Pods: 4, Since: ago(2)},
+		{Cause: maintenance.BlockerInterceptorUnresponsive, Name: "a.example.com", Pods: 8, Since: ago(90), OverdueSince: ago(30)},
+		{Cause: maintenance.BlockerInterceptor, Name: "b.example.com", Pods: 16, Since: ago(60)},
 	}}}
-	p.nodes["o"] = &nodeProgress{Decision: Decision{Blockers: []maintenance.HoldGroup{
-		{Cause: maintenance.HoldDisruptionBudget, Name: "shop/db", Pods: 32, Since: ago(2)},
+	p.nodes["o"] = &nodeProgress{Decision: Decision{Blockers: []maintenance.BlockerGroup{
+		{Cause: maintenance.BlockerDisruptionBudget, Name: "shop/db", Pods: 32, Since: ago(2)},
 	}}}
 	store := NewStore(NewLimits())
 	store.maintenances["m"] = p
 	want := metrics.Counts{
 		Nodes:        map[coordinationv1alpha1.NodeMaintenanceStage]int{stageDrain: 2},
-		BlockedPods:  map[maintenance.HoldCause]int{maintenance.HoldDisruptionBudget: 1 + 2 + 4 + 32, maintenance.HoldInterceptorUnresponsive: 8},
-		WaitingNodes: map[coordinationv1alpha1.NodeMaintenanceWaitReason]int{}, BlockedNodes: map[maintenance.HoldCause]int{maintenance.HoldCordonFailed: 1},
+		BlockedPods:  map[maintenance.BlockerCause]int{maintenance.BlockerDisruptionBudget: 1 + 2 + 4 + 32, maintenance.BlockerInterceptorUnresponsive: 8},
+		WaitingNodes: map[coordinationv1alpha1.NodeMaintenanceWaitReason]int{}, BlockedNodes: map[maintenance.BlockerCause]int{maintenance.BlockerCordonFailed: 1},
 		BlockingBudgets: 2,
-		OldestBlocker: map[maintenance.HoldCause]time.Duration{
-			maintenance.HoldCordonFailed: 7 * time.Minute, maintenance.HoldDisruptionBudget: 3 * time.Minute, maintenance.HoldInterceptorUnresponsive: 30 * time.Minute,
+		OldestBlocker: map[maintenance.BlockerCause]time.Duration{
+			maintenance.BlockerCordonFailed: 7 * time.Minute, maintenance.BlockerDisruptionBudget: 3 * time.Minute, maintenance.BlockerInterceptorUnresponsive: 30 * time.Minute,
 		},
 	}
 	if diff := cmp.Diff(want, store.Count(now)); diff != "" {

@@ -400,20 +400,20 @@ func (r *Returns) awaits(state *ownerReturns, now time.Time) bool {
 
 // Unsettled returns the last pods of those owners whose pods have come back for a while, and keep a node from being
 // drained that is empty at the moment: they may go as fast as they come, by themselves.
-func (r *Returns) Unsettled(node string, now time.Time) []maintenance.Hold {
+func (r *Returns) Unsettled(node string, now time.Time) []maintenance.Blocker {
 	r.lock.Lock()
 	defer r.lock.Unlock()
 	found := r.nodes[node]
 	if found == nil || found.emptied.IsZero() {
 		return nil
 	}
-	var holds []maintenance.Hold
+	var blockers []maintenance.Blocker
 	for _, state := range found.owners {
 		if state.back && now.Sub(state.first) >= unsettledAfter && (now.Sub(state.seen) <= found.settled || r.awaits(state, now)) {
-			holds = append(holds, maintenance.ReturnedPod(state.latest, maintenance.WhyComesBack(state.latest), state.first.Truncate(time.Second), time.Time{}))
+			blockers = append(blockers, maintenance.ReturnedPod(state.latest, maintenance.WhyComesBack(state.latest), state.first.Truncate(time.Second), time.Time{}))
 		}
 	}
-	return holds
+	return blockers
 }
 
 func (r *Returns) Forget(node string) {

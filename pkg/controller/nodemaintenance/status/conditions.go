@@ -190,7 +190,7 @@ func blockedAdvance(status *coordinationv1alpha1.NodeMaintenanceStatus, sums *pr
 // Overdue returns the blockers, and what nodes wait for, that have needed an intervention for so long that the maintenance
 // is stalled, and how long it takes until another one does; zero if none will. Once it is stalled, it is until nothing is
 // left that needs one: since when there is something is not known after each restart.
-func Overdue(sums *progress.Summary, status *coordinationv1alpha1.NodeMaintenanceStatus, now time.Time) (groups []maintenance.HoldGroup, waits []coordinationv1alpha1.NodeMaintenanceWait, next time.Duration) {
+func Overdue(sums *progress.Summary, status *coordinationv1alpha1.NodeMaintenanceStatus, now time.Time) (groups []maintenance.BlockerGroup, waits []coordinationv1alpha1.NodeMaintenanceWait, next time.Duration) {
 	patience := StalledAfter
 	if known := FindCondition(status, coordinationv1alpha1.NodeMaintenanceConditionStalled); known != nil && known.Status == metav1.ConditionTrue &&
 		known.Reason == coordinationv1alpha1.NodeMaintenanceReasonBlocked {
@@ -239,7 +239,7 @@ func IsCompletionBlocked(status *coordinationv1alpha1.NodeMaintenanceStatus) boo
 // event of the others is not about it.
 func HasNewCause(status, before *coordinationv1alpha1.NodeMaintenanceStatus) bool {
 	return slices.ContainsFunc(status.DrainStatus.Blockers, func(b coordinationv1alpha1.DrainBlocker) bool {
-		return maintenance.HoldCause(b.Cause).Blocked() &&
+		return maintenance.BlockerCause(b.Cause).Blocked() &&
 			!slices.ContainsFunc(before.DrainStatus.Blockers, func(known coordinationv1alpha1.DrainBlocker) bool { return known.Cause == b.Cause })
 	})
 }

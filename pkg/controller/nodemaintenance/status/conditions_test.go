@@ -29,19 +29,19 @@ import (
 // TestOverdue verifies when the next blocker makes a maintenance stalled, and that those count at once which do not say
 // since when they are there.
 func TestOverdue(t *testing.T) {
-	group := func(cause maintenance.HoldCause, since time.Duration) maintenance.HoldGroup {
+	group := func(cause maintenance.BlockerCause, since time.Duration) maintenance.BlockerGroup {
 		at := metav1.NewTime(start.Add(-since))
-		return maintenance.HoldGroup{Cause: cause, Since: &at}
+		return maintenance.BlockerGroup{Cause: cause, Since: &at}
 	}
-	sums := progress.Summary{Blockers: []maintenance.HoldGroup{
-		group(maintenance.HoldDisruptionBudget, 2*time.Minute), group(maintenance.HoldEvictionRefused, 4*time.Minute), group(maintenance.HoldStuckTerminating, 3*time.Minute),
-		group(maintenance.HoldEvicting, time.Hour),
+	sums := progress.Summary{Blockers: []maintenance.BlockerGroup{
+		group(maintenance.BlockerDisruptionBudget, 2*time.Minute), group(maintenance.BlockerEvictionRefused, 4*time.Minute), group(maintenance.BlockerStuckTerminating, 3*time.Minute),
+		group(maintenance.BlockerEvicting, time.Hour),
 	}}
 	groups, _, next := Overdue(&sums, &coordinationv1alpha1.NodeMaintenanceStatus{}, start)
 	if len(groups) != 0 || next != time.Minute {
 		t.Errorf("%d are overdue, the next one after %v", len(groups), next)
 	}
-	sums.ReleaseBlockers = []maintenance.HoldGroup{{Cause: maintenance.HoldRequestFailed}}
+	sums.ReleaseBlockers = []maintenance.BlockerGroup{{Cause: maintenance.BlockerRequestFailed}}
 	if groups, _, _ = Overdue(&sums, &coordinationv1alpha1.NodeMaintenanceStatus{}, start); len(groups) != 1 {
 		t.Errorf("%d are overdue, of which one does not say since when", len(groups))
 	}

@@ -104,11 +104,11 @@ func Compute(m *coordinationv1alpha1.NodeMaintenance, sums *progress.Summary, no
 // failed for an earlier one of the same nodes.
 func withOwnTimes(sums *progress.Summary, start *metav1.Time) *progress.Summary {
 	own := *sums
-	for _, groups := range []*[]maintenance.HoldGroup{&own.Blockers, &own.ReleaseBlockers} {
+	for _, groups := range []*[]maintenance.BlockerGroup{&own.Blockers, &own.ReleaseBlockers} {
 		*groups = slices.Clone(*groups)
 		for i := range *groups {
 			g := &(*groups)[i]
-			failed := g.Cause == maintenance.HoldCordonFailed || g.Cause == maintenance.HoldNodeStatusFailed || g.Cause == maintenance.HoldRequestFailed
+			failed := g.Cause == maintenance.BlockerCordonFailed || g.Cause == maintenance.BlockerNodeStatusFailed || g.Cause == maintenance.BlockerRequestFailed
 			if failed && g.Since != nil && g.Since.Before(start) {
 				g.Since = start
 			}
@@ -120,8 +120,8 @@ func withOwnTimes(sums *progress.Summary, start *metav1.Time) *progress.Summary 
 // blockersOf returns the blockers of the work on the claimed nodes and of the release of others.
 // Failed withdrawals and uncordons are reported as failed requests and cordons, with messages of
 // their own.
-func blockersOf(claimed, unreleased []maintenance.HoldGroup) ([]coordinationv1alpha1.DrainBlocker, int32) {
-	blockers, total := maintenance.Blockers(maintenance.MergeGroups(claimed, unreleased))
+func blockersOf(claimed, unreleased []maintenance.BlockerGroup) ([]coordinationv1alpha1.DrainBlocker, int32) {
+	blockers, total := maintenance.ListedBlockers(maintenance.MergeGroups(claimed, unreleased))
 	for i := range blockers {
 		b := &blockers[i]
 		release := findGroup(unreleased, b)
@@ -134,7 +134,7 @@ func blockersOf(claimed, unreleased []maintenance.HoldGroup) ([]coordinationv1al
 		}
 		b.Message = Shorten(text)
 		if work := findGroup(claimed, b); work != nil {
-			alone, _ := maintenance.Blockers([]maintenance.HoldGroup{*work})
+			alone, _ := maintenance.ListedBlockers([]maintenance.BlockerGroup{*work})
 			b.Message = Shorten(alone[0].Message + "; " + text)
 		}
 	}
@@ -142,8 +142,8 @@ func blockersOf(claimed, unreleased []maintenance.HoldGroup) ([]coordinationv1al
 }
 
 // findGroup returns the group that the blocker was made of, or nil.
-func findGroup(groups []maintenance.HoldGroup, blocker *coordinationv1alpha1.DrainBlocker) *maintenance.HoldGroup {
-	at := slices.IndexFunc(groups, func(g maintenance.HoldGroup) bool {
+func findGroup(groups []maintenance.BlockerGroup, blocker *coordinationv1alpha1.DrainBlocker) *maintenance.BlockerGroup {
+	at := slices.IndexFunc(groups, func(g maintenance.BlockerGroup) bool {
 		return string(g.Cause) == string(blocker.Cause) && g.Name == blocker.Name
 	})
 	if at < 0 {
@@ -154,12 +154,12 @@ func findGroup(groups []maintenance.HoldGroup, blocker *coordinationv1alpha1.Dra
 
 // releaseText describes what delays the release of nodes, and returns false where it is the same
 // that may delay the work on them.
-func releaseText(g *maintenance.HoldGroup) (string, bool) {
+func releaseText(g *maintenance.BlockerGroup) (string, bool) {
 	text := ""
 	switch {
-	case g.Cause == maintenance.HoldCordonFailed:
+	case g.Cause == maintenance.BlockerCordonFailed:
 		text = Count(g.Nodes, "node") + " cannot be uncordoned"
-	case g.Cause != maintenance.HoldRequestFailed:
+	case g.Cause != maintenance.BlockerRequestFailed:
 		return "", false
 	case g.Pods == 1:
 		text = fmt.Sprintf("1 pod in namespace %s still has an eviction request that cannot be withdrawn", g.Name)
@@ -254,7 +254,7 @@ func drainedMessage(sums *progress.Summary) string {
 
 func drainReason(sums *progress.Summary) string {
 	switch {
-	case slices.ContainsFunc(sums.Blockers, func(g maintenance.HoldGroup) bool { return g.Cause.Blocked() }):
+	case slices.ContainsFunc(sums.Blockers, func(g maintenance.BlockerGroup) bool { return g.Cause.Blocked() }):
 		return coordinationv1alpha1.NodeMaintenanceReasonBlocked
 	case !sums.State.Draining && len(sums.State.WaitingFor) > 0:
 		return coordinationv1alpha1.NodeMaintenanceReasonWaiting
@@ -267,7 +267,7 @@ func drainReason(sums *progress.Summary) string {
 // drainSentences say how far the drain is, and what delays it.
 func drainSentences(sums *progress.Summary) []string {
 	sentences := progressSentences(sums)
-	if blockers := maintenance.HoldMessage(sums.Blockers); blockers != "" {
+	if blockers := maintenance.BlockerMessage(sums.Blockers); blockers != "" {
 		sentences = append(sentences, blockers)
 	}
 	return sentences

@@ -58,8 +58,8 @@ func TestDrainedCondition(t *testing.T) {
 			metav1.Condition{Status: metav1.ConditionFalse, Reason: "WaitingForOtherMaintenances", Message: "3 pods left on 1 of 1 node. Waiting for x, y."},
 		},
 		{
-			"blocked", progress.Summary{Ready: true, Nodes: 1, Left: 1, Blocked: 1, State: progress.DrainState{Left: true, Draining: true}, Blockers: []maintenance.HoldGroup{{Cause: maintenance.HoldEvictionRefused, Pods: 1}}},
-			metav1.Condition{Status: metav1.ConditionFalse, Reason: "Blocked", Message: "1 pod left on 1 of 1 node. " + maintenance.HoldMessage([]maintenance.HoldGroup{{Cause: maintenance.HoldEvictionRefused, Pods: 1}})},
+			"blocked", progress.Summary{Ready: true, Nodes: 1, Left: 1, Blocked: 1, State: progress.DrainState{Left: true, Draining: true}, Blockers: []maintenance.BlockerGroup{{Cause: maintenance.BlockerEvictionRefused, Pods: 1}}},
+			metav1.Condition{Status: metav1.ConditionFalse, Reason: "Blocked", Message: "1 pod left on 1 of 1 node. " + maintenance.BlockerMessage([]maintenance.BlockerGroup{{Cause: maintenance.BlockerEvictionRefused, Pods: 1}})},
 		},
 		{
 			"not in the plan", progress.Summary{Ready: true, Nodes: 1, Unplanned: 1, Left: 1, State: progress.DrainState{Left: true}},
@@ -108,8 +108,8 @@ func TestPodTypeWithoutEntries(t *testing.T) {
 
 // Nodes that cannot be cordoned and deselected nodes that cannot be uncordoned are one blocker.
 func TestBlockersOfNodesThatLeft(t *testing.T) {
-	group := func(node string) []maintenance.HoldGroup {
-		return maintenance.GroupHolds([]maintenance.Hold{maintenance.FailedCordon(node, "no", start)})
+	group := func(node string) []maintenance.BlockerGroup {
+		return maintenance.GroupBlockers([]maintenance.Blocker{maintenance.FailedCordon(node, "no", start)})
 	}
 	blockers, total := blockersOf(group("a"), group("b"))
 	const message = " (no)"
@@ -120,12 +120,12 @@ func TestBlockersOfNodesThatLeft(t *testing.T) {
 
 // Blockers of selected and of deselected nodes share a message only if it applies to both.
 func TestMessagesOfBlockersOfNodesThatLeft(t *testing.T) {
-	request := func(namespace string) maintenance.Hold {
+	request := func(namespace string) maintenance.Blocker {
 		return maintenance.FailedRequest(&v1.Pod{ObjectMeta: metav1.ObjectMeta{Namespace: namespace, Name: "p"}}, "no", start)
 	}
 	blockers, _ := blockersOf(
-		maintenance.GroupHolds([]maintenance.Hold{maintenance.FailedNodeStatus("a", "no", start), request("current")}),
-		maintenance.GroupHolds([]maintenance.Hold{maintenance.FailedNodeStatus("b", "no", start), request("left")}),
+		maintenance.GroupBlockers([]maintenance.Blocker{maintenance.FailedNodeStatus("a", "no", start), request("current")}),
+		maintenance.GroupBlockers([]maintenance.Blocker{maintenance.FailedNodeStatus("b", "no", start), request("left")}),
 	)
 	const message = " (no)"
 	var got []string
@@ -178,7 +178,7 @@ func TestBlockersAreNotOlderThanTheMaintenance(t *testing.T) {
 	began := metav1.NewTime(start)
 	pod := &v1.Pod{ObjectMeta: metav1.ObjectMeta{Namespace: "shop", Name: "p"}}
 	for name, test := range map[string]struct {
-		hold    maintenance.Hold
+		blocker    maintenance.Blocker
 		started bool
 		want    time.Duration
 	}{
@@ -186,7 +186,7 @@ func TestBlockersAreNotOlderThanTheMaintenance(t *testing.T) {
 		"a cordon, since then":        {maintenance.FailedCordon("a", "no", start.Add(ago)), true, ago},
 		"a node status, since before": {maintenance.FailedNodeStatus("a", "no", start.Add(-time.Hour)), true, 0},
 		"a request, since before":     {maintenance.FailedRequest(pod, "no", start.Add(-time.Hour)), true, 0},
-		"a pod that is terminating":   {maintenance.Hold{Cause: maintenance.HoldTerminating, Pod: types.NamespacedName{Namespace: "shop", Name: "p"}, Since: ptr.To(metav1.NewTime(start.Add(-time.Hour)))}, true, -time.Hour},
+		"a pod that is terminating":   {maintenance.Blocker{Cause: maintenance.BlockerTerminating, Pod: types.NamespacedName{Namespace: "shop", Name: "p"}, Since: ptr.To(metav1.NewTime(start.Add(-time.Hour)))}, true, -time.Hour},
 		"before its first status":     {maintenance.FailedCordon("a", "no", start.Add(-time.Hour)), false, ago},
 	} {
 		m := &coordinationv1alpha1.NodeMaintenance{}
@@ -194,7 +194,7 @@ func TestBlockersAreNotOlderThanTheMaintenance(t *testing.T) {
 		if test.started {
 			m.Status.StageStatuses = []coordinationv1alpha1.StageStatus{{Name: stageCordon, StartTimestamp: &began}, {Name: stageDrain, StartTimestamp: &began}}
 		}
-		sums := &progress.Summary{Ready: true, Nodes: 1, Blockers: maintenance.GroupHolds([]maintenance.Hold{test.hold})}
+		sums := &progress.Summary{Ready: true, Nodes: 1, Blockers: maintenance.GroupBlockers([]maintenance.Blocker{test.blocker})}
 		before := sums.Blockers[0].Since
 		got := Compute(m, sums, start.Add(ago)).DrainStatus.Blockers[0].SinceTime
 		if !got.Equal(ptr.To(metav1.NewTime(start.Add(test.want)))) || sums.Blockers[0].Since != before {

@@ -43,14 +43,14 @@ type View struct {
 	// CordonRefused is whether the node could not be cordoned, and CordonBlocker says why, or why
 	// it cannot be uncordoned.
 	CordonRefused bool
-	CordonBlocker *maintenance.Hold
+	CordonBlocker *maintenance.Blocker
 	// ReturnBlockers say which pods keep coming back to a node that is empty at the moment.
-	ReturnBlockers []maintenance.Hold
+	ReturnBlockers []maintenance.Blocker
 	// StatusBlocker says why the status of the node cannot be written.
-	StatusBlocker *maintenance.Hold
+	StatusBlocker *maintenance.Blocker
 	// VolumeBlockers say which volumes keep a node without pods from being drained, by the names of the maintenances
 	// that wait for them.
-	VolumeBlockers map[string]maintenance.Hold
+	VolumeBlockers map[string]maintenance.Blocker
 	// Targets are the drain targets, and State is how far the drain is.
 	Targets maintenance.Targets
 	State   progress.DrainState
@@ -60,7 +60,7 @@ type View struct {
 	InitialPods int32
 	// PodBlockers delay the eviction of pods, and Blocked counts the pods that need an
 	// intervention. Both are empty unless a maintenance drains the node.
-	PodBlockers []maintenance.Hold
+	PodBlockers []maintenance.Blocker
 	Blocked     int
 	// Escalation is the strongest action that is due for a pod, and Escalated counts the pods that are
 	// left although one was taken.
@@ -85,9 +85,9 @@ func (v *View) IsDrainedFor(maintenance string, left bool) bool {
 
 // GroupBlockers groups what delays the eviction of pods, with what delays the writes to the node, and the
 // volumes for which the maintenance waits; none without a name.
-func (v *View) GroupBlockers(ofPods []maintenance.Hold, maintenanceName string) []maintenance.HoldGroup {
+func (v *View) GroupBlockers(ofPods []maintenance.Blocker, maintenanceName string) []maintenance.BlockerGroup {
 	blockers := append(slices.Clip(ofPods), v.ReturnBlockers...)
-	for _, blocker := range []*maintenance.Hold{v.CordonBlocker, v.StatusBlocker} {
+	for _, blocker := range []*maintenance.Blocker{v.CordonBlocker, v.StatusBlocker} {
 		if blocker != nil {
 			blockers = append(blockers, *blocker)
 		}
@@ -95,5 +95,5 @@ func (v *View) GroupBlockers(ofPods []maintenance.Hold, maintenanceName string) 
 	if blocker, waits := v.VolumeBlockers[maintenanceName]; waits {
 		blockers = append(blockers, blocker)
 	}
-	return maintenance.GroupHolds(blockers)
+	return maintenance.GroupBlockers(blockers)
 }

@@ -131,18 +131,18 @@ func TestEventsOfChangesAreEmittedOnce(t *testing.T) {
 		write(coordinationv1alpha1.NodeMaintenanceReasonBlocked, metav1.ConditionFalse, selected)
 	}
 	// 500 pods that a budget blocks are one event, and so are those that another cause blocks.
-	block := func(cause maintenance.HoldCause, pods int32) {
+	block := func(cause maintenance.BlockerCause, pods int32) {
 		status := m.Status.DeepCopy()
 		status.DrainStatus.Blockers = append(status.DrainStatus.Blockers, coordinationv1alpha1.DrainBlocker{Cause: coordinationv1alpha1.DrainBlockerCause(cause), PodCount: pods})
 		w.MaintenanceChanged(m, status)
 		m.Status = *status
 	}
-	block(maintenance.HoldDisruptionBudget, 1)
+	block(maintenance.BlockerDisruptionBudget, 1)
 	for pods := range int32(3) {
-		block(maintenance.HoldDisruptionBudget, 500+pods)
+		block(maintenance.BlockerDisruptionBudget, 500+pods)
 	}
-	block(maintenance.HoldInterceptor, 1)
-	block(maintenance.HoldStuckTerminating, 1)
+	block(maintenance.BlockerInterceptor, 1)
+	block(maintenance.BlockerStuckTerminating, 1)
 	for selected := range int32(2) {
 		write(coordinationv1alpha1.NodeMaintenanceReasonDrained, metav1.ConditionTrue, selected)
 	}

@@ -27,8 +27,9 @@ limitations under the License.
 //	targets.go                       drain targets, and which pods they take
 //	nodeselector.go                  node selectors, ready for many nodes
 //	nodeorder.go                     in which order nodes of a rollout begin
-//	holds.go                         what delays an eviction: causes, which need an intervention, groups
-//	blockers.go, holdmessage.go      the same as blockers of a status, and as sentences
+//	causes.go                        why pods are left: one row for each cause
+//	blockers.go                      what delays an eviction, and groups of the same cause
+//	blockerlist.go, blockermessage.go  the same as a status lists them, and as sentences
 //	wait.go                          what nodes wait for, as sentences
 //	admission.go                     the admissions of a node
 //	podpolicy.go, escalation.go      spec.podPolicies, spec.escalation

@@ -176,7 +176,7 @@ func describedBlockers(now time.Time, maintenance *coordinationv1alpha1.NodeMain
 // "!" marks one that needs an intervention.
 func formatBlocker(now time.Time, blocker *coordinationv1alpha1.DrainBlocker) string {
 	text := plaintext.Line(blocker.Message)
-	if maintenancehelpers.HoldCause(blocker.Cause).Blocked() {
+	if maintenancehelpers.BlockerCause(blocker.Cause).Blocked() {
 		text = "! " + text
 	}
 	var times []string

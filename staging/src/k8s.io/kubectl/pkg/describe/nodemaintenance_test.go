@@ -125,17 +125,17 @@ func ofApp(app string, entry corev1.DrainPlanEntry) corev1.DrainPlanEntry {
 	return entry
 }
 
-// delayed returns the holds of 13 pods, grouped as the controller publishes them.
-func delayed(now time.Time) []maintenance.HoldGroup {
-	var holds []maintenance.Hold
+// delayed returns the blockers of 13 pods, grouped as the controller publishes them.
+func delayed(now time.Time) []maintenance.BlockerGroup {
+	var blockers []maintenance.Blocker
 	for i := range 12 {
-		holds = append(holds, maintenance.Hold{Cause: maintenance.HoldDisruptionBudget, Name: "shop/web", Pod: types.NamespacedName{Namespace: "shop", Name: fmt.Sprintf("web-%d", i)}, Since: &metav1.Time{Time: now.Add(-3 * time.Minute)}})
+		blockers = append(blockers, maintenance.Blocker{Cause: maintenance.BlockerDisruptionBudget, Name: "shop/web", Pod: types.NamespacedName{Namespace: "shop", Name: fmt.Sprintf("web-%d", i)}, Since: &metav1.Time{Time: now.Add(-3 * time.Minute)}})
 	}
-	holds = append(holds, maintenance.Hold{
-		Cause: maintenance.HoldInterceptor, Name: "vm.example.com", Pod: types.NamespacedName{Namespace: "shop", Name: "vm-1"},
+	blockers = append(blockers, maintenance.Blocker{
+		Cause: maintenance.BlockerInterceptor, Name: "vm.example.com", Pod: types.NamespacedName{Namespace: "shop", Name: "vm-1"},
 		Heartbeat: &metav1.Time{Time: now.Add(-2 * time.Minute)}, Message: "Copied 3 of 7 volumes. One is large.", ETA: &metav1.Time{Time: now.Add(20 * time.Minute)},
 	})
-	return maintenance.GroupHolds(holds)
+	return maintenance.GroupBlockers(blockers)
 }
 
 // rollout sets the spec and the status of a rollout of 60 nodes. Without a spec, only budgets limit it.
@@ -219,8 +219,8 @@ func works() map[string]work {
 		return m
 	}
 	blocked := draining().executing(1, "Draining", defaultPods(1000), ofApp("db", defaultPods(1000))).pods(40, 13, 12, 1)
-	blocked.drained(metav1.ConditionFalse, coordinationv1alpha1.NodeMaintenanceReasonBlocked, maintenance.HoldMessage(delayed(blocked.now)))
-	blocked.Status.DrainStatus.Blockers, blocked.Status.DrainStatus.BlockerCount = maintenance.Blockers(delayed(blocked.now))
+	blocked.drained(metav1.ConditionFalse, coordinationv1alpha1.NodeMaintenanceReasonBlocked, maintenance.BlockerMessage(delayed(blocked.now)))
+	blocked.Status.DrainStatus.Blockers, blocked.Status.DrainStatus.BlockerCount = maintenance.ListedBlockers(delayed(blocked.now))
 
 	byLabels := newWork(idle).selecting(
 		corev1.NodeSelectorTerm{MatchExpressions: []corev1.NodeSelectorRequirement{

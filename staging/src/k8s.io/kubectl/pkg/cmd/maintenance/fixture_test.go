@@ -305,13 +305,13 @@ func (s *podSnapshot) publish() {
 		if nm.Spec.Stage != coordinationv1alpha1.NodeMaintenanceStageDrain || nm.Status.ObservedGeneration != nm.Generation || isDrained(nm) {
 			continue
 		}
-		var holds []maintenance.Hold
+		var blockers []maintenance.Blocker
 		var pending, evicting, blocked int32
 		hasPods := false
 		for _, node := range s.selectedNodes(nm.Spec.NodeSelector) {
 			if _, known := s.pods[node.Name]; known {
 				hasPods = true
-				holds = append(holds, s.publishNode(node)...)
+				blockers = append(blockers, s.publishNode(node)...)
 			}
 			if status := node.Status.MaintenanceStatus; status != nil {
 				pending, evicting, blocked = pending+status.PodsPendingEvictionRequest, evicting+status.ActiveEvictionRequests, blocked+status.BlockedPods
@@ -323,18 +323,18 @@ func (s *podSnapshot) publish() {
 		drain := &nm.Status.DrainStatus
 		drain.PodsPendingEvictionRequest, drain.ActiveEvictionRequests, drain.BlockedPods = pending, evicting, blocked
 		drain.DrainMessage = cmp.Or(drain.DrainMessage, "Draining")
-		drain.Blockers, drain.BlockerCount = maintenance.Blockers(maintenance.GroupHolds(holds))
+		drain.Blockers, drain.BlockerCount = maintenance.ListedBlockers(maintenance.GroupBlockers(blockers))
 	}
 }
 
 // publishNode counts the pods of a node, and returns what delays their eviction.
-func (s *podSnapshot) publishNode(node *corev1.Node) []maintenance.Hold {
+func (s *podSnapshot) publishNode(node *corev1.Node) []maintenance.Blocker {
 	if node.Status.MaintenanceStatus == nil {
 		node.Status.MaintenanceStatus = &corev1.MaintenanceStatus{}
 	}
 	status := node.Status.MaintenanceStatus
 	status.PodsPendingEvictionRequest, status.ActiveEvictionRequests, status.BlockedPods = 0, 0, 0
-	var holds []maintenance.Hold
+	var blockers []maintenance.Blocker
 	for _, pod := range s.pods[node.Name] {
 		request := s.requests[string(pod.UID)]
 		if request == nil || evictionrequest.IsFinished(request.Status.Conditions) {
@@ -342,14 +342,14 @@ func (s *podSnapshot) publishNode(node *corev1.Node) []maintenance.Hold {
 		} else {
 			status.ActiveEvictionRequests++
 		}
-		if hold, held := maintenance.HoldOf(pod, request, s.budgetsOf, testNow); held {
-			holds = append(holds, hold)
-			if hold.Cause.Blocked() {
+		if blocker, held := maintenance.BlockerOf(pod, request, s.budgetsOf, testNow); held {
+			blockers = append(blockers, blocker)
+			if blocker.Cause.Blocked() {
 				status.BlockedPods++
 			}
 		}
 	}
-	return holds
+	return blockers
 }
 
 // server is a fake API server, with the environment of the commands that use it.

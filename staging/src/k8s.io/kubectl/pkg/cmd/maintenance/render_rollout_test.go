@@ -569,7 +569,7 @@ func TestNothingToDoForTheGone(t *testing.T) {
 	unknown := admittedNode(m, "k", phaseDrained, time.Hour)
 	maintenance.Admissions(unknown)[0].BootID = ""
 	shown := viewsIn(snapshotOf(m, late, returning, unknown))[0]
-	shown.PodsBlocked, shown.Blockers = 1, []*blockerView{{Cause: maintenance.HoldDisruptionBudget, Name: "db", Blocked: true, Pods: 1}}
+	shown.PodsBlocked, shown.Blockers = 1, []*blockerView{{Cause: maintenance.BlockerDisruptionBudget, Name: "db", Blocked: true, Pods: 1}}
 	for _, tc := range []struct {
 		name   string
 		change func(v *view)

@@ -517,7 +517,7 @@ func (p *page) listBlockers(v *view, now time.Time, layout layout) {
 // something else, which depends on them.
 func silenceRemedy(blockers []*blockerView) string {
 	i := slices.IndexFunc(blockers, func(b *blockerView) bool {
-		return b.Cause == maintenance.HoldInterceptorUnresponsive && !evictioninterceptor.IsReserved(b.Name) && len(b.First) > 0
+		return b.Cause == maintenance.BlockerInterceptorUnresponsive && !evictioninterceptor.IsReserved(b.Name) && len(b.First) > 0
 	})
 	if i < 0 {
 		return ""
@@ -530,7 +530,7 @@ func silenceRemedy(blockers []*blockerView) string {
 // progressRank is 1 for what goes on by itself, and 0 for what needs an intervention, or may: a cause of a
 // later release.
 func (b *blockerView) progressRank() int {
-	if b.Blocked || !slices.Contains(maintenance.HoldCauses(), b.Cause) {
+	if b.Blocked || !slices.Contains(maintenance.BlockerCauses(), b.Cause) {
 		return 0
 	}
 	return 1

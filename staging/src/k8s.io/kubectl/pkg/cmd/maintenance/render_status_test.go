@@ -446,7 +446,7 @@ func TestChanges(t *testing.T) {
 func TestLinesAreBounded(t *testing.T) {
 	blocked := func(pods int) *view {
 		return &view{Stage: drain, BlockerCount: 1, Blockers: []*blockerView{{
-			Cause: maintenance.HoldDisruptionBudget, Name: "default/db", Blocked: true, Pods: pods, Message: fmt.Sprintf("%d pods wait", pods), First: []string{"default/db-0"},
+			Cause: maintenance.BlockerDisruptionBudget, Name: "default/db", Blocked: true, Pods: pods, Message: fmt.Sprintf("%d pods wait", pods), First: []string{"default/db-0"},
 		}}}
 	}
 	r := &reporter{}
@@ -538,7 +538,7 @@ func TestBlockerLabel(t *testing.T) {
 		"2 pods wait (for 3m)": {Message: "2 pods wait", Since: ptr.To(ago(3 * time.Minute))},
 		"2 pods wait (for 3m, ETA 13:04:25, in 2m)": {Message: "2 pods wait", Since: ptr.To(ago(3 * time.Minute)), ETA: ptr.To(ago(-2 * time.Minute))},
 		"Later later":     {Cause: "Later", Name: "later"},
-		"EvictionRefused": {Cause: maintenance.HoldEvictionRefused},
+		"EvictionRefused": {Cause: maintenance.BlockerEvictionRefused},
 	} {
 		if got := blockerLabel(&b, testNow); got != want {
 			t.Errorf("%q, want %q", got, want)

@@ -130,7 +130,7 @@ func TestScreenFits(t *testing.T) {
 // TestCompactScreen covers the layout that shows a maintenance on few lines.
 func TestCompactScreen(t *testing.T) {
 	blocker := func(name string, blocked bool) *blockerView {
-		return &blockerView{Cause: maintenance.HoldDisruptionBudget, Name: name, Blocked: blocked, Pods: 1, Message: "1 pod waits for " + name}
+		return &blockerView{Cause: maintenance.BlockerDisruptionBudget, Name: name, Blocked: blocked, Pods: 1, Message: "1 pod waits for " + name}
 	}
 	started := ptr.To(ago(0))
 	for name, tc := range map[string]struct {

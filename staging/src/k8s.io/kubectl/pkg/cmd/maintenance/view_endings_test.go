@@ -349,10 +349,10 @@ func TestNotCordoned(t *testing.T) {
 		reported bool
 	}{
 		{"contested in a drain", view{Stage: drain, StageStarted: ptr.To(ago(0)), observed: true, Nodes: []*nodeView{{Name: "a"}}}, true},
-		{"refused, which is a blocker", view{Stage: drain, StageStarted: ptr.To(ago(0)), observed: true, Nodes: []*nodeView{{Name: "a"}}, Blockers: []*blockerView{{Cause: maintenance.HoldCordonFailed, Nodes: 1, Object: "Node a"}}}, false},
-		{"contested, another one refused", view{Stage: cordon, StageStarted: ptr.To(ago(0)), observed: true, Nodes: []*nodeView{{Name: "a"}, {Name: "b"}}, Blockers: []*blockerView{{Cause: maintenance.HoldCordonFailed, Nodes: 1, Object: "Node b"}}}, true},
-		{"contested, one that has left refused", view{Stage: cordon, StageStarted: ptr.To(ago(0)), observed: true, Nodes: []*nodeView{{Name: "a"}}, Blockers: []*blockerView{{Cause: maintenance.HoldCordonFailed, Nodes: 1, Object: "Node gone"}}}, true},
-		{"two refused", view{Stage: cordon, StageStarted: ptr.To(ago(0)), observed: true, Nodes: []*nodeView{{Name: "a"}, {Name: "b"}}, Blockers: []*blockerView{{Cause: maintenance.HoldCordonFailed, Nodes: 2, Object: "Node b"}}}, false},
+		{"refused, which is a blocker", view{Stage: drain, StageStarted: ptr.To(ago(0)), observed: true, Nodes: []*nodeView{{Name: "a"}}, Blockers: []*blockerView{{Cause: maintenance.BlockerCordonFailed, Nodes: 1, Object: "Node a"}}}, false},
+		{"contested, another one refused", view{Stage: cordon, StageStarted: ptr.To(ago(0)), observed: true, Nodes: []*nodeView{{Name: "a"}, {Name: "b"}}, Blockers: []*blockerView{{Cause: maintenance.BlockerCordonFailed, Nodes: 1, Object: "Node b"}}}, true},
+		{"contested, one that has left refused", view{Stage: cordon, StageStarted: ptr.To(ago(0)), observed: true, Nodes: []*nodeView{{Name: "a"}}, Blockers: []*blockerView{{Cause: maintenance.BlockerCordonFailed, Nodes: 1, Object: "Node gone"}}}, true},
+		{"two refused", view{Stage: cordon, StageStarted: ptr.To(ago(0)), observed: true, Nodes: []*nodeView{{Name: "a"}, {Name: "b"}}, Blockers: []*blockerView{{Cause: maintenance.BlockerCordonFailed, Nodes: 2, Object: "Node b"}}}, false},
 		{"announced", view{Stage: idle, StageStarted: ptr.To(ago(0)), observed: true, Nodes: []*nodeView{{Name: "a"}}}, false},
 		{"released", view{Stage: complete, StageStarted: ptr.To(ago(0)), observed: true, Nodes: []*nodeView{{Name: "a"}}}, false},
 		{"not started", view{Stage: cordon, Nodes: []*nodeView{{Name: "a"}}}, false},

@@ -199,7 +199,7 @@ func (n *nodeView) podsLeft() int { return n.PodsPending + n.PodsEvicting }
 
 // blockerView is a blocker that the controller publishes.
 type blockerView struct {
-	Cause maintenance.HoldCause `json:"cause"`
+	Cause maintenance.BlockerCause `json:"cause"`
 	Name  string                `json:"name,omitempty"`
 	// Blocked reports whether the blocker needs an intervention.
 	Blocked bool `json:"blocked"`
@@ -300,7 +300,7 @@ func (v *view) settle() {
 	// A drained node is cordoned, but its status may not be written. The other blockers concern nodes
 	// that the maintenance does not select any more.
 	v.Blockers = slices.DeleteFunc(v.Blockers, func(b *blockerView) bool {
-		return !b.Cause.OfNode() || b.Cause == maintenance.HoldCordonFailed && slices.ContainsFunc(v.Nodes, func(node *nodeView) bool { return b.isOfNode(node.Name) })
+		return !b.Cause.OfNode() || b.Cause == maintenance.BlockerCordonFailed && slices.ContainsFunc(v.Nodes, func(node *nodeView) bool { return b.isOfNode(node.Name) })
 	})
 	v.BlockerCount = len(v.Blockers)
 	for _, node := range v.Nodes {
@@ -469,7 +469,7 @@ func (v *view) addBlockers(nm *coordinationv1alpha1.NodeMaintenance) {
 }
 
 func blockerViewOf(published *coordinationv1alpha1.DrainBlocker) *blockerView {
-	cause := maintenance.HoldCause(published.Cause)
+	cause := maintenance.BlockerCause(published.Cause)
 	b := &blockerView{
 		Cause: cause, Name: published.Name, Blocked: cause.Blocked(), Pods: int(published.PodCount), Nodes: int(published.NodeCount),
 		First: []string{}, Since: published.SinceTime, ETA: published.ExpectedFinishTime, Message: plaintext.Line(published.Message),
@@ -504,7 +504,7 @@ func (v *view) isUncordoned(node *nodeView) bool {
 func (v *view) unexplained() []string {
 	names := nodeNames(filtered(v.Nodes, v.isUncordoned))
 	for _, b := range v.Blockers {
-		if b.Cause != maintenance.HoldCordonFailed || !slices.ContainsFunc(names, b.isOfNode) {
+		if b.Cause != maintenance.BlockerCordonFailed || !slices.ContainsFunc(names, b.isOfNode) {
 			continue
 		}
 		if len(names) <= b.Nodes {

@@ -130,7 +130,7 @@ func TestLinesNameBlockersInTheFirstView(t *testing.T) {
 		}}
 		v := viewsIn(snapshotOf(rack, newNode("node-1")))[0]
 		line := "blocked: " + message + ": Node node-1"
-		before := view{Stage: drain, Blockers: []*blockerView{{Cause: maintenance.HoldUnhandled, Name: "Static", Blocked: true, Pods: 1, First: []string{"a/b"}}}}
+		before := view{Stage: drain, Blockers: []*blockerView{{Cause: maintenance.BlockerUnhandled, Name: "Static", Blocked: true, Pods: 1, First: []string{"a/b"}}}}
 		for name, old := range map[string]*view{"first view": nil, "another stage": &before} {
 			want := []string{"stage " + string(stage) + ", 1 node", line}
 			if diff := cmp.Diff(want, changesOf(old, v)); diff != "" {
@@ -170,7 +170,7 @@ func TestBlockersOfDrainedNodes(t *testing.T) {
 	})
 	rack.Status.Conditions = []metav1.Condition{{Type: string(coordinationv1alpha1.NodeMaintenanceConditionDrained), Status: metav1.ConditionTrue, ObservedGeneration: rack.Generation, Reason: coordinationv1alpha1.NodeMaintenanceReasonDrained}}
 	v := viewsIn(snapshotOf(rack, drainingNode("node-1", 0, 0, "Drained"), drainingNode("node-2", 0, 0, "Drained")))[0]
-	if v.Outcome != outcomeDrained || len(v.Blockers) != 1 || v.Blockers[0].Cause != maintenance.HoldNodeStatusFailed {
+	if v.Outcome != outcomeDrained || len(v.Blockers) != 1 || v.Blockers[0].Cause != maintenance.BlockerNodeStatusFailed {
 		t.Errorf("outcome %q, blockers %+v", v.Outcome, v.Blockers)
 	}
 	contains(t, renderStatus([]*view{v}, testNow, defaultWidth), "! 1 node has a status that cannot be written (no)", "Node node-2")

@@ -203,14 +203,14 @@ func TestTimedOut(t *testing.T) {
 b: 2 pods wait for PodDisruptionBudget default/db: default/db-0, default/db-1
 b: 1 pod waits for interceptor backup.example.com, which has never reported: default/vm-1
 b: 1 pod is still terminating after the grace period (finalizers: example.com/keep): default/stuck-0`},
-		{"a node is blocked", map[string]*view{"b": {Blockers: []*blockerView{{Cause: maintenance.HoldCordonFailed, Blocked: true, Nodes: 1, Object: "Node n", Message: "1 node cannot be cordoned"}}}}, frame{}, exitBlocked,
+		{"a node is blocked", map[string]*view{"b": {Blockers: []*blockerView{{Cause: maintenance.BlockerCordonFailed, Blocked: true, Nodes: 1, Object: "Node n", Message: "1 node cannot be cordoned"}}}}, frame{}, exitBlocked,
 			"timed out while something was blocked; the maintenance continues: kubectl maintenance watch b\nb: 1 node cannot be cordoned: Node n"},
 		{"a node is blocked, and a pod leaves", map[string]*view{"b": {Blockers: []*blockerView{
-			{Cause: maintenance.HoldNodeStatusFailed, Blocked: true, Nodes: 1, Object: "Node n", Message: "1 node has a status that cannot be written"}, {Cause: maintenance.HoldEvicting, Pods: 1},
+			{Cause: maintenance.BlockerNodeStatusFailed, Blocked: true, Nodes: 1, Object: "Node n", Message: "1 node has a status that cannot be written"}, {Cause: maintenance.BlockerEvicting, Pods: 1},
 		}}}, frame{}, exitBlocked, "timed out while something was blocked; the maintenance continues: kubectl maintenance watch b\nb: 1 node has a status that cannot be written: Node n"},
 		{"pods leave", map[string]*view{"b": {Stage: drain, Blockers: []*blockerView{
-			{Cause: maintenance.HoldInterceptor, Name: "deployment.apps.k8s.io", Pods: 3, Message: "3 pods wait for interceptor deployment.apps.k8s.io", First: []string{"default/web-0", "default/web-1", "default/web-2"}},
-			{Cause: maintenance.HoldEvicting, Pods: 1, Message: "1 pod is being evicted", First: []string{"default/api-0"}}, {Cause: maintenance.HoldEvicting, Pods: 1, Name: "x", Message: "third"}, {Cause: maintenance.HoldEvicting, Pods: 1, Name: "y", Message: "fourth"},
+			{Cause: maintenance.BlockerInterceptor, Name: "deployment.apps.k8s.io", Pods: 3, Message: "3 pods wait for interceptor deployment.apps.k8s.io", First: []string{"default/web-0", "default/web-1", "default/web-2"}},
+			{Cause: maintenance.BlockerEvicting, Pods: 1, Message: "1 pod is being evicted", First: []string{"default/api-0"}}, {Cause: maintenance.BlockerEvicting, Pods: 1, Name: "x", Message: "third"}, {Cause: maintenance.BlockerEvicting, Pods: 1, Name: "y", Message: "fourth"},
 		}}}, frame{}, exitTimedOut, "timed out; the maintenance continues: kubectl maintenance watch b\nb: 3 pods wait for interceptor deployment.apps.k8s.io: default/web-0, default/web-1 and 1 more\nb: 1 pod is being evicted: default/api-0\nb: third"},
 		{"no controller acts", map[string]*view{"a": {observed: true, Outcome: outcomeDeleted}, "b": {}}, frame{unobserved: "No controller has acted on b."}, exitBlocked,
 			"timed out while no controller acted; nothing goes on before a controller acts: kubectl maintenance watch b\nNo controller has acted on b."},
@@ -218,7 +218,7 @@ b: 1 pod is still terminating after the grace period (finalizers: example.com/ke
 			"timed out while no controller acted on some of them; the others continue: kubectl maintenance watch b\nNo controller has acted on b."},
 		{"the controller is silent", map[string]*view{"b": {observed: true}}, frame{silent: "Its lease is old."}, exitBlocked,
 			"timed out while no controller acted; nothing goes on before a controller acts: kubectl maintenance watch b\nIts lease is old."},
-		{"blocked, and no controller acts", map[string]*view{"b": {Blockers: []*blockerView{{Cause: maintenance.HoldCordonFailed, Blocked: true, Nodes: 1, Object: "Node n", Message: "1 node cannot be cordoned"}}}},
+		{"blocked, and no controller acts", map[string]*view{"b": {Blockers: []*blockerView{{Cause: maintenance.BlockerCordonFailed, Blocked: true, Nodes: 1, Object: "Node n", Message: "1 node cannot be cordoned"}}}},
 			frame{silent: "Its lease is old."}, exitBlocked, "timed out while something was blocked; nothing goes on before a controller acts: kubectl maintenance watch b\nb: 1 node cannot be cordoned: Node n\nIts lease is old."},
 	} {
 		f := &follower{goal: drained(isEnded), uids: map[string]types.UID{"b": ""}, last: tc.last, shown: tc.shown}

@@ -22,8 +22,6 @@ import (
 	"time"
 	"unicode"
 
-	v1 "k8s.io/api/core/v1"
-	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/component-helpers/plaintext"
 )
@@ -39,9 +37,9 @@ const maxForeignText = 512
 // maxEscalationText bounds what is said of an escalation that is held up: names of maintenances may be long.
 const maxEscalationText = 256
 
-// HoldMessage explains in sentences what delays evictions, for the message of a condition. Its
+// BlockerMessage explains in sentences what delays evictions, for the message of a condition. Its
 // times are absolute: it changes only when something happens. Empty if there are no groups.
-func HoldMessage(groups []HoldGroup) string {
+func BlockerMessage(groups []BlockerGroup) string {
 	var sentences []string
 	shown := groups[:min(maxMessageGroups, len(groups))]
 	for i := range shown {
@@ -66,7 +64,7 @@ func SkippedSentence(pods int) string {
 }
 
 // sentence says what delays which pods. A condition has no fields for the times.
-func (g *HoldGroup) sentence() string {
+func (g *BlockerGroup) sentence() string {
 	var names []string
 	for _, pod := range g.First {
 		names = append(names, nameOf(pod))
@@ -79,9 +77,9 @@ func (g *HoldGroup) sentence() string {
 }
 
 // message explains a blocker of a status, which has fields of its own for the times and the pods.
-func (g *HoldGroup) message() string { return g.explain(g.facts()) }
+func (g *BlockerGroup) message() string { return g.explain(g.facts()) }
 
-func (g *HoldGroup) explain(details []string) string {
+func (g *BlockerGroup) explain(details []string) string {
 	if len(details) == 0 {
 		return g.predicate()
 	}
@@ -108,100 +106,14 @@ func Printable(text string, limit int) string {
 	return plaintext.Truncate(strings.TrimSpace(text), limit)
 }
 
-// predicate says what delays how many pods.
-func (g *HoldGroup) predicate() string {
-	switch g.Cause {
-	case HoldDisruptionBudget:
-		return g.budgetPredicate()
-	case HoldEvictionRefused:
-		return g.wait("because the API server refuses to evict")
-	case HoldInterceptor:
-		return g.wait("for interceptor " + g.Name)
-	case HoldInterceptorUnresponsive:
-		if g.Heartbeat == nil {
-			return g.wait("for interceptor " + g.Name + ", which has never reported")
-		}
-		return g.wait("for interceptor " + g.Name + ", which does not report")
-	case HoldComesBack:
-		return counted(g.Pods, "pod comes back", "pods come back") + ": " + g.Name
-	case HoldCordonFailed:
-		return counted(g.Nodes, "node", "nodes") + " cannot be cordoned"
-	case HoldKeptByMaintenance:
-		return counted(g.Pods, "pod is", "pods are") + " kept by the pod policies of NodeMaintenance " + g.Name
-	case HoldNodeStatusFailed:
-		return counted(g.Nodes, "node has", "nodes have") + " a status that cannot be written"
-	case HoldRequestFailed:
-		return counted(g.Pods, "pod", "pods") + " in namespace " + g.Name + " cannot get an EvictionRequest"
-	case HoldRequestRefused:
-		return counted(g.Pods, "pod", "pods") + " cannot be evicted by an EvictionRequest"
-	case HoldCompletion:
-		return g.wait("until they have completed, as a pod policy says")
-	case HoldVolumesAttached:
-		return counted(g.Nodes, "node still has", "nodes still have") + " volumes attached"
-	case HoldTerminating:
-		return g.are(v1.PodTypeDefault, "terminating")
-	case HoldStuckTerminating:
-		return g.are(v1.PodTypeDefault, "still terminating after the grace period")
-	case HoldUnhandled:
-		return g.are(v1.PodType(g.Name), "still running after all interceptors have acted")
-	default:
-		return g.are(v1.PodTypeDefault, "being evicted")
-	}
-}
-
-func (g *HoldGroup) budgetPredicate() string {
-	switch {
-	case g.Name == "":
-		return g.wait("for a PodDisruptionBudget")
-	case strings.Contains(g.Name, nameSeparator):
-		// It would not help if one of them allowed the eviction.
-		return g.wait("because several PodDisruptionBudgets apply (" + g.Name + ")")
-	default:
-		return g.wait("for PodDisruptionBudget " + g.Name)
-	}
-}
-
-// times are those that a blocker has fields for, and the last heartbeat of an interceptor that
-// reports: it would change the message of the blocker again and again, and mean nothing new.
-func (g *HoldGroup) times() []string {
-	var times []string
-	add := func(what string, at *metav1.Time) {
-		if at != nil {
-			times = append(times, what+" "+at.UTC().Format(time.RFC3339))
-		}
-	}
-	switch g.Cause {
-	case HoldInterceptor, HoldInterceptorUnresponsive:
-		switch {
-		case g.Heartbeat == nil:
-			add("active since", g.Since)
-		case g.Cause == HoldInterceptor:
-			// To the minute: with many pods, some interceptor reports every second.
-			times = append(times, "last heartbeat "+g.Heartbeat.UTC().Format("2006-01-02T15:04Z07:00"))
-		}
-		add("expected to finish", g.ETA)
-	case HoldTerminating, HoldStuckTerminating:
-		add("since", g.Since)
-		add("grace period ends", g.ETA)
-	case HoldComesBack, HoldCordonFailed, HoldNodeStatusFailed, HoldRequestFailed:
-		add("since", g.Since)
-	case HoldCompletion:
-		add("expected to end", g.ETA)
-	case HoldVolumesAttached:
-		add("since", g.Since)
-		add("given up", g.ETA)
-	}
-	return times
-}
-
 // facts are what else is known: whether an interceptor reports, and what the API server or the
 // interceptor says.
-func (g *HoldGroup) facts() []string {
+func (g *BlockerGroup) facts() []string {
 	var facts []string
 	switch {
-	case g.Cause == HoldInterceptor && g.Heartbeat == nil:
+	case g.Cause == BlockerInterceptor && g.Heartbeat == nil:
 		facts = append(facts, "no heartbeat yet")
-	case g.Cause == HoldInterceptorUnresponsive && g.Heartbeat != nil:
+	case g.Cause == BlockerInterceptorUnresponsive && g.Heartbeat != nil:
 		facts = append(facts, "last heartbeat "+g.Heartbeat.UTC().Format(time.RFC3339))
 	}
 	// Both may have commas.
@@ -218,8 +130,8 @@ func (g *HoldGroup) facts() []string {
 // messages returns the message or, of interceptors and pods that do not end, the first that differ with the pods that
 // have them: one of a Deployment says nothing about the pods of another. Together they are as long as one at most.
 // What the API server answers differs by the names of objects only.
-func (g *HoldGroup) messages() string {
-	ofPods := g.Cause == HoldInterceptor || g.Cause == HoldInterceptorUnresponsive || g.Cause == HoldStuckTerminating
+func (g *BlockerGroup) messages() string {
+	ofPods := g.Cause == BlockerInterceptor || g.Cause == BlockerInterceptorUnresponsive || g.Cause == BlockerStuckTerminating
 	if !g.Mixed || g.Message == "" || !ofPods {
 		return g.Message
 	}
@@ -242,21 +154,6 @@ const (
 	// otherMessages stands for those that a message has no room for.
 	otherMessages = "and others"
 )
-
-func (g *HoldGroup) wait(what string) string {
-	return counted(g.Pods, "pod waits", "pods wait") + " " + what
-}
-
-func (g *HoldGroup) are(podType v1.PodType, what string) string {
-	kind := ""
-	switch podType {
-	case v1.PodTypeDaemonSet:
-		kind = "DaemonSet "
-	case v1.PodTypeStatic:
-		kind = "static "
-	}
-	return counted(g.Pods, kind+"pod is", kind+"pods are") + " " + what
-}
 
 func counted(n int, one, many string) string {
 	if n == 1 {

@@ -64,21 +64,21 @@ func (l *evictionRun) observe(offset time.Duration) {
 	budgets := func(*v1.Pod) []*policyv1.PodDisruptionBudget {
 		return []*policyv1.PodDisruptionBudget{newBudget("web")}
 	}
-	hold, held := maintenance.HoldOf(l.pod, l.request, budgets, at(offset).Time)
+	blocker, held := maintenance.BlockerOf(l.pod, l.request, budgets, at(offset).Time)
 	if !held {
 		l.seen = append(l.seen, fmt.Sprintf("%v: free", offset))
 		return
 	}
-	text := fmt.Sprintf("%v: %s", offset, hold.Cause)
-	if hold.Name != "" {
-		text += " " + hold.Name
+	text := fmt.Sprintf("%v: %s", offset, blocker.Cause)
+	if blocker.Name != "" {
+		text += " " + blocker.Name
 	}
 	l.seen = append(l.seen, text)
 }
 
-// TestHolds checks that component-helpers derives the right blockers from the requests that this
+// TestBlockers checks that component-helpers derives the right blockers from the requests that this
 // controller writes.
-func TestHolds(t *testing.T) {
+func TestBlockers(t *testing.T) {
 	for _, tc := range []struct {
 		name string
 		run  func() *evictionRun
@@ -157,7 +157,7 @@ func TestHolds(t *testing.T) {
 	} {
 		t.Run(tc.name, func(t *testing.T) {
 			if diff := cmp.Diff(tc.want, tc.run().seen); diff != "" {
-				t.Errorf("holds (-want, +got):\n%s", diff)
+				t.Errorf("blockers (-want, +got):\n%s", diff)
 			}
 		})
 	}
