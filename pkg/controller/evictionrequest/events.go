@@ -25,6 +25,7 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/client-go/tools/events"
 	"k8s.io/component-helpers/plaintext"
+	"k8s.io/kubernetes/pkg/controller/util/revertpace"
 )
 
 // The reasons of the events that this controller records for the request and for its pod.
@@ -109,7 +110,7 @@ func describeChange(c change, status *coordinationv1alpha1.EvictionRequestStatus
 			fmt.Sprintf("Withdrew requester %s: node %s was cordoned when pods/eviction was called, and is schedulable again.", coordinationv1alpha1.EvictionRequesterEvictions, c.message), true}, true
 	case changeLabelsContested:
 		return event{v1.EventTypeWarning, eventLabelsContested, "CopyLabels",
-			fmt.Sprintf("Copied the labels of the pod %d times within %s, because other clients change those of the request or of the pod again and again; copying them ever more slowly, at most once a minute.", labelLimit, labelWindow), true}, true
+			fmt.Sprintf("Copied the labels of the pod %d times within %s, because other clients change those of the request or of the pod again and again; copying them ever more slowly, at most once a minute.", revertpace.Limit, revertpace.Window), true}, true
 	case changeStatusFailed:
 		return event{v1.EventTypeWarning, eventRequestWriteFailed, "Write",
 			"The status of the request cannot be written: " + c.message, false}, true

@@ -21,16 +21,7 @@ import (
 	"time"
 
 	"k8s.io/apimachinery/pkg/types"
-)
-
-const (
-	// labelWindow is how long a write of the labels of a request counts. In that time, labelLimit writes are made as
-	// soon as they are needed, and further ones after labelPause, which doubles up to maxLabelPause: everybody who may
-	// write the request, or the labels of its pod, could otherwise make this controller write as often as they do.
-	labelWindow   = 10 * time.Minute
-	labelLimit    = 3
-	labelPause    = 5 * time.Second
-	maxLabelPause = time.Minute
+	"k8s.io/kubernetes/pkg/controller/util/revertpace"
 )
 
 // labelWrites has the attempts to write the labels of unfinished requests. It only delays further ones: a restart
@@ -40,11 +31,11 @@ type labelWrites struct {
 	requests map[types.NamespacedName]*labelAttempts
 }
 
-// labelAttempts are those of one request: the times of those that count, the oldest first, and the error of the last
-// one. There are hardly more than twenty, because they have a pace.
+// labelAttempts are those of one request, and the error of the last one. They have a pace, because everybody who may
+// write the request, or the labels of its pod, could otherwise make this controller write as often as they do.
 type labelAttempts struct {
-	times []time.Time
-	err   error
+	revertpace.Attempts
+	err error
 }
 
 func newLabelWrites() *labelWrites {
@@ -59,16 +50,8 @@ func (w *labelWrites) wait(request types.NamespacedName, now time.Time) (time.Du
 	if found == nil {
 		return 0, nil
 	}
-	found.times = recentLabelWrites(found.times, now)
-	if len(found.times) < labelLimit {
-		return 0, nil
-	}
-	pause := labelPause
-	for i := labelLimit; i < len(found.times) && pause < maxLabelPause; i++ {
-		pause = min(2*pause, maxLabelPause)
-	}
-	wait := found.times[len(found.times)-1].Add(pause).Sub(now)
-	if wait <= 0 || wait > pause { // The clock may have been set back.
+	wait := found.Wait(now)
+	if wait <= 0 {
 		return 0, nil
 	}
 	return wait, found.err
@@ -84,16 +67,8 @@ func (w *labelWrites) tried(request types.NamespacedName, now time.Time, err err
 		found = &labelAttempts{}
 		w.requests[request] = found
 	}
-	found.times, found.err = append(recentLabelWrites(found.times, now), now), err
-	return len(found.times) == labelLimit && err == nil
-}
-
-// recentLabelWrites returns the times that count.
-func recentLabelWrites(times []time.Time, now time.Time) []time.Time {
-	for len(times) > 0 && now.Sub(times[0]) > labelWindow {
-		times = times[1:]
-	}
-	return times
+	found.err = err
+	return found.Made(now) == revertpace.Limit && err == nil
 }
 
 func (w *labelWrites) forget(request types.NamespacedName) {

@@ -29,6 +29,7 @@ import (
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/klog/v2/ktesting"
+	"k8s.io/kubernetes/pkg/controller/util/revertpace"
 )
 
 // labelContest is a client that changes a label of a request, or of its pod, whenever the controller has written
@@ -88,7 +89,7 @@ func (c *labelContest) goesOn(duration, every time.Duration, act func()) int {
 	for range duration / every {
 		act()
 		c.sync()
-		if next := c.decisions.after[requestKeyOfPod]; !c.hasLabel() && !c.failed && (next <= 0 || next > maxLabelPause) {
+		if next := c.decisions.after[requestKeyOfPod]; !c.hasLabel() && !c.failed && (next <= 0 || next > time.Minute) {
 			c.t.Fatalf("the label is missing, and the next sync is after %s", next)
 		}
 		c.clock.Step(every)
@@ -113,8 +114,8 @@ func TestOverwrittenLabelsHaveAPace(t *testing.T) {
 	for name, act := range acts {
 		t.Run(name, func(t *testing.T) {
 			c := newLabelContest(t)
-			if got := c.goesOn(10*time.Second, time.Second, func() { act(c) }); got < 1 || got > labelLimit+2 {
-				t.Errorf("wrote the labels %d times in 10 seconds, want hardly more than %d", got, labelLimit)
+			if got := c.goesOn(10*time.Second, time.Second, func() { act(c) }); got < 1 || got > revertpace.Limit+2 {
+				t.Errorf("wrote the labels %d times in 10 seconds, want hardly more than %d", got, revertpace.Limit)
 			}
 			c.goesOn(5*time.Minute, 5*time.Second, func() { act(c) })
 			if got := c.goesOn(5*time.Minute, 5*time.Second, func() { act(c) }); got > 6 {
@@ -138,13 +139,13 @@ func TestOverwrittenLabelsAreSetAgain(t *testing.T) {
 		if !c.hasLabel() {
 			t.Fatal("it is not set again at once, though nothing has happened for long")
 		}
-		c.clock.Step(labelWindow + time.Second)
+		c.clock.Step(revertpace.Window + time.Second)
 	}
 	c.goesOn(5*time.Minute, 10*time.Second, c.overwrites)
 	c.overwrites()
 	c.sync()
 	next := c.decisions.after[requestKeyOfPod]
-	if c.hasLabel() || next <= 0 || next > maxLabelPause {
+	if c.hasLabel() || next <= 0 || next > time.Minute {
 		t.Fatalf("the label is set: %t; the next sync is after %s, want a minute at most", c.hasLabel(), next)
 	}
 	c.clock.Step(next)
@@ -186,9 +187,9 @@ func TestLabelPace(t *testing.T) {
 		"six":                                {tried: []time.Duration{6 * second, 5 * second, 4 * second, 3 * second, 2 * second, second}, want: 39 * second},
 		"seven":                              {tried: []time.Duration{7 * second, 6 * second, 5 * second, 4 * second, 3 * second, 2 * second, second}, want: 59 * second},
 		"eight":                              {tried: []time.Duration{8 * second, 7 * second, 6 * second, 5 * second, 4 * second, 3 * second, 2 * second, second}, want: 59 * second},
-		"three, of which one just counts":    {tried: []time.Duration{labelWindow, 2 * second, second}, want: 4 * second},
-		"three, of which one counts no more": {tried: []time.Duration{labelWindow + 1, 2 * second, second}},
-		"four, of which one counts no more":  {tried: []time.Duration{labelWindow + 1, 3 * second, 2 * second, second}, want: 4 * second},
+		"three, of which one just counts":    {tried: []time.Duration{revertpace.Window, 2 * second, second}, want: 4 * second},
+		"three, of which one counts no more": {tried: []time.Duration{revertpace.Window + 1, 2 * second, second}},
+		"four, of which one counts no more":  {tried: []time.Duration{revertpace.Window + 1, 3 * second, 2 * second, second}, want: 4 * second},
 	} {
 		t.Run(name, func(t *testing.T) {
 			w := newLabelWrites()
@@ -216,11 +217,11 @@ func TestLabelsOfAChangedRequest(t *testing.T) {
 // A clock that is set back does not make labels wait.
 func TestLabelPaceWithoutClock(t *testing.T) {
 	w := newLabelWrites()
-	for range labelLimit {
+	for range revertpace.Limit {
 		w.tried(requestKeyOfPod, start.Add(time.Hour), nil)
 	}
-	if got, _ := w.wait(requestKeyOfPod, start.Add(time.Hour)); got != labelPause {
-		t.Errorf("waits for %s, want %s", got, labelPause)
+	if got, _ := w.wait(requestKeyOfPod, start.Add(time.Hour)); got != 5*time.Second {
+		t.Errorf("waits for %s, want %s", got, 5*time.Second)
 	}
 	if got, _ := w.wait(requestKeyOfPod, start); got != 0 {
 		t.Errorf("waits for %s after the clock was set back", got)

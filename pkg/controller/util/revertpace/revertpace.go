@@ -21,10 +21,10 @@ package revertpace
 import "time"
 
 const (
-	// window is how long an attempt counts. In that time, limit attempts are made at once, and further ones after
+	// Window is how long an attempt counts. In that time, Limit attempts are made at once, and further ones after
 	// firstPause, which doubles up to maxPause.
-	window     = 10 * time.Minute
-	limit      = 3
+	Window     = 10 * time.Minute
+	Limit      = 3
 	firstPause = 5 * time.Second
 	maxPause   = time.Minute
 
@@ -40,7 +40,7 @@ type Attempts struct{ times []time.Time }
 // Wait returns the delay before the next attempt.
 func (a *Attempts) Wait(now time.Time) time.Duration {
 	a.forgetOld(now)
-	if len(a.times) < limit {
+	if len(a.times) < Limit {
 		return 0
 	}
 	wait := a.last().Add(a.pause()).Sub(now)
@@ -58,7 +58,7 @@ func (a *Attempts) Made(now time.Time) int {
 }
 
 // IsContest reports whether so many attempts mean that others revert it again and again.
-func IsContest(attempts int) bool { return attempts >= limit }
+func IsContest(attempts int) bool { return attempts >= Limit }
 
 // ContestOver returns when it is known that nobody reverts it any more, if there is no further attempt before. It is
 // zero if nobody does now.
@@ -85,14 +85,14 @@ func (a *Attempts) last() time.Time { return a.times[len(a.times)-1] }
 // pause is the time between the last attempt and the next one.
 func (a *Attempts) pause() time.Duration {
 	pause := firstPause
-	for i := limit; i < len(a.times) && pause < maxPause; i++ {
+	for i := Limit; i < len(a.times) && pause < maxPause; i++ {
 		pause = min(2*pause, maxPause)
 	}
 	return pause
 }
 
 func (a *Attempts) forgetOld(now time.Time) {
-	for len(a.times) > 0 && now.Sub(a.times[0]) > window {
+	for len(a.times) > 0 && now.Sub(a.times[0]) > Window {
 		a.times = a.times[1:]
 	}
 }
