@@ -56,13 +56,14 @@ func startFleetServer(t *testing.T, etcd *storagebackend.Config, gateOn bool) *r
 func TestFleet(t *testing.T) {
 	config := startFleetServer(t, framework.SharedEtcd(), true)
 	for name, run := range map[string]func(*testing.T, *cluster){
-		"budgets that are refused":            testBudgetsRefused,
-		"rollouts that are refused":           testRolloutsRefused,
-		"two budgets, with the real role":     testTwoBudgets,
-		"a pool that is cordoned at once":     testCordonThenDrain,
-		"the annotation of done needs rights": testDoneNeedsRights,
-		"server-side apply":                   testFleetApply,
-		"it ends while no controller runs":    testEndWhileDown,
+		"budgets that are refused":             testBudgetsRefused,
+		"rollouts that are refused":            testRolloutsRefused,
+		"two budgets, with the real role":      testTwoBudgets,
+		"a pool that is cordoned at once":      testCordonThenDrain,
+		"the annotation of done needs rights":  testDoneNeedsRights,
+		"server-side apply":                    testFleetApply,
+		"it ends while no controller runs":     testEndWhileDown,
+		"statuses that cannot be written hang": testHungStatuses,
 	} {
 		t.Run(name, func(t *testing.T) {
 			c := newCluster(t, config)
