@@ -42,7 +42,6 @@ import (
 	"k8s.io/client-go/tools/cache"
 	"k8s.io/client-go/tools/events"
 	"k8s.io/client-go/util/fairshare"
-	"k8s.io/client-go/util/flowcontrol"
 	"k8s.io/client-go/util/workqueue"
 	"k8s.io/klog/v2"
 	"k8s.io/kubernetes/pkg/controller/lifecycleeviction/agreement"
@@ -69,9 +68,6 @@ const (
 	// restoreInterval is the minimum time between two writes of what others can undo, or change at will: who deletes an
 	// Eviction, or its labels, again and again, or reports all the time, must not have this controller write as often.
 	restoreInterval = 5 * time.Second
-
-	// maxDeletionInterval is the longest time for which a request that others delete again and again is not created again.
-	maxDeletionInterval = time.Minute
 
 	// missingTimeout is for how long a pod that the cache lacks may still appear, or a request for an Eviction that somebody
 	// has made by hand.
@@ -108,8 +104,8 @@ type Controller struct {
 	// restored has when the Eviction of a pod was created, or its labels and owners were written, by key.
 	// reported is the same for reports that were copied.
 	restored, reported map[string]time.Time
-	// deletions has how soon the request of a pod is created again that others delete, by key.
-	deletions *flowcontrol.Backoff
+	// requested has what was written in the request of a pod, by key.
+	requested map[string]*requested
 	// foreign has which requesters of requests have not come by the group, although their names could, by key.
 	foreign map[string]foreign
 	// unanswered has the request of a pod with which its next answers begin, by key.
@@ -145,13 +141,12 @@ func New(
 		own: ownInformer.Lister(), pods: podInformer.Lister(),
 		clock:     clock,
 		ended:     map[string]time.Time{},
-		deletions: flowcontrol.NewBackOff(restoreInterval, maxDeletionInterval),
+		requested: map[string]*requested{},
 		foreign:   map[string]foreign{}, restored: map[string]time.Time{}, reported: map[string]time.Time{},
 		written: consistency.NewConsistencyStore(map[schema.GroupResource]consistency.LastSyncRVGetter{
 			requestResource: requestInformer.Informer().GetStore(), evictionResource: evictionInformer.Informer().GetStore(), ownResource: ownInformer.Informer().GetStore(),
 		}),
 	}
-	c.deletions.Clock = clock
 	c.queue, c.limitWorkers = newQueue(clock)
 	if err := evictionInformer.Informer().AddIndexers(cache.Indexers{nameIndex: podNamesOf}); err != nil {
 		return nil, fmt.Errorf("indexing evictions: %w", err)

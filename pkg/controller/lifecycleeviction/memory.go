@@ -27,6 +27,7 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/apimachinery/pkg/util/sets"
 	"k8s.io/client-go/tools/cache"
+	"k8s.io/kubernetes/pkg/controller/util/revertpace"
 )
 
 // fieldManager owns the requesters of the group in the requests of the other one, and their reports.
@@ -42,6 +43,71 @@ type foreign struct {
 	uid        types.UID
 	generation int64
 	names      sets.Set[string]
+}
+
+// requested is what this controller has written in the request of a pod.
+type requested struct {
+	// requesters are those that it has written and not removed. If the request lacks one that wants the eviction, others
+	// have removed it.
+	requesters sets.Set[string]
+	restored   revertpace.Attempts
+}
+
+// forgetWithdrawn forgets requesters that do not want the eviction any more, and are not left in the request: if they want it
+// again, that is no contest.
+func (c *Controller) forgetWithdrawn(key string, wanted, left sets.Set[string]) {
+	c.lock.Lock()
+	defer c.lock.Unlock()
+	known := c.requested[key]
+	if known == nil {
+		return
+	}
+	known.requesters = known.requesters.Intersection(wanted.Union(left))
+	if len(wanted)+len(left) == 0 {
+		delete(c.requested, key)
+	}
+}
+
+// restoreIn returns for how long the requesters of a request are not written, of which it lacks some, and others are left;
+// zero if they may be written now. What others revert has a pace. New requesters, and those that withdraw, do not wait.
+func (c *Controller) restoreIn(key string, lacking, left sets.Set[string], now time.Time) time.Duration {
+	c.lock.Lock()
+	defer c.lock.Unlock()
+	known := c.requested[key]
+	if known == nil || !known.requesters.IsSuperset(lacking) || known.requesters.HasAny(sets.List(left)...) {
+		return 0
+	}
+	return known.restored.Wait(now)
+}
+
+// noteRequested notes which requesters were written in a request that lacked some, and had others left. It returns whether
+// others revert that again and again.
+func (c *Controller) noteRequested(key string, requesters, lacking, left sets.Set[string], now time.Time) (isContested bool) {
+	c.lock.Lock()
+	defer c.lock.Unlock()
+	known := c.requested[key]
+	if known == nil {
+		known = &requested{}
+		c.requested[key] = known
+	}
+	// Others can write requesters in the name of this controller, too.
+	isRestored := known.requesters.HasAny(sets.List(lacking)...) || !known.requesters.IsSuperset(left)
+	known.requesters = requesters
+	return isRestored && revertpace.IsContest(known.restored.Made(now))
+}
+
+// contestOver returns in how long it is known that nobody removes requesters from the request any more; zero if nobody does.
+func (c *Controller) contestOver(key string, now time.Time) time.Duration {
+	c.lock.Lock()
+	defer c.lock.Unlock()
+	known := c.requested[key]
+	if known == nil {
+		return 0
+	}
+	if over := known.restored.ContestOver(now); !over.IsZero() {
+		return over.Sub(now)
+	}
+	return 0
 }
 
 // mayWrite returns for how long something must not be written again; zero if it may be written now.
@@ -100,8 +166,8 @@ func (c *Controller) forget(key string) {
 func (c *Controller) forgetAll(key string) {
 	c.forget(key)
 	c.forgetForeign(key)
-	c.deletions.DeleteEntry(key)
 	c.lock.Lock()
+	delete(c.requested, key)
 	delete(c.restored, key)
 	delete(c.reported, key)
 	delete(c.failed, key)

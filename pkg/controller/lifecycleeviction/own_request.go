@@ -30,18 +30,18 @@ import (
 )
 
 // request has the requesters of the group in the request of the other one, as long as they have not withdrawn. It returns
-// when to try again, if others delete that again and again.
+// when to try again, if others remove them again and again.
 func (c *Controller) request(ctx context.Context, t *target) (wait time.Duration, err error) {
-	if len(t.wanted) == 0 {
-		c.deletions.DeleteEntry(t.key)
-	}
-	needed, err := c.needsRequest(ctx, t)
-	if err != nil || !needed {
+	lacking, left, err := c.compare(ctx, t)
+	if err != nil {
 		return 0, err
 	}
-	isNew := t.request == nil
-	if isNew && c.deletions.IsInBackOffSinceUpdate(t.key, t.now) {
-		return restoreInterval, nil
+	c.forgetWithdrawn(t.key, t.wanted, left)
+	if len(lacking)+len(left) == 0 {
+		return 0, nil
+	}
+	if wait := c.restoreIn(t.key, lacking, left, t.now); wait > 0 {
+		return wait, nil
 	}
 	requesters := []*coordinationapply.RequesterApplyConfiguration{}
 	for _, name := range sets.List(t.wanted) {
@@ -57,10 +57,8 @@ func (c *Controller) request(ctx context.Context, t *target) (wait time.Duration
 	if err != nil {
 		return 0, fmt.Errorf("requesting the eviction of pod %s: %w", t.name, err)
 	}
-	if isNew {
-		if c.deletions.Next(t.key, t.now); c.deletions.Get(t.key) > restoreInterval {
-			c.recordDeletions(t)
-		}
+	if c.noteRequested(t.key, t.wanted, lacking, left, t.now) {
+		c.recordContest(t)
 	}
 	t.request = applied
 	c.wrote(t, ownResource, applied)
@@ -68,21 +66,21 @@ func (c *Controller) request(ctx context.Context, t *target) (wait time.Duration
 	return 0, nil
 }
 
-// needsRequest reports whether the request lacks a requester of the group, or has one that has withdrawn, and records
-// which ones want the eviction. Who has which name there, only the owners of fields say, which caches do not have: they are
-// read once for each change of the request.
-func (c *Controller) needsRequest(ctx context.Context, t *target) (bool, error) {
+// compare returns the requesters of the group that the request lacks, and those that are left there although they have
+// withdrawn, and records which ones want the eviction. Who has which name there, only the owners of fields say, which caches
+// do not have: they are read once for each change of the request.
+func (c *Controller) compare(ctx context.Context, t *target) (lacking, left sets.Set[string], err error) {
 	if t.request != nil && evictionrequest.StateOf(t.request) == evictionrequest.StateEvicted {
-		return false, nil
+		return nil, nil, nil
 	}
 	// First of all, so that nobody acts any more for those that have withdrawn, nor waits for what cannot be written.
 	c.compared.Set(t.requestName(), t.wanted)
-	if t.request == nil {
-		return len(t.wanted) > 0 && t.pod != nil && !isEvicted(t.evictions), nil
-	}
-	if t.request.DeletionTimestamp != nil && evictionrequest.StateOf(t.request) == evictionrequest.StateCanceled {
-		// Finalizers keep it, and an apply replaces it.
-		return len(t.wanted) > 0, nil
+	switch {
+	case t.request == nil && (t.pod == nil || isEvicted(t.evictions)):
+		return nil, nil, nil
+	case t.request == nil, t.request.DeletionTimestamp != nil && evictionrequest.StateOf(t.request) == evictionrequest.StateCanceled:
+		// Finalizers keep the latter, and an apply replaces it.
+		return t.wanted, nil, nil
 	}
 	has := sets.New[string]()
 	for _, requester := range t.request.Spec.Requesters {
@@ -90,19 +88,19 @@ func (c *Controller) needsRequest(ctx context.Context, t *target) (bool, error) 
 			has.Insert(requester.Name)
 		}
 	}
+	lacking = t.wanted.Difference(has)
 	withdrawn := has.Difference(t.wanted)
 	if len(withdrawn) == 0 {
-		return !has.IsSuperset(t.wanted), nil
+		return lacking, nil, nil
 	}
 	known, found := c.foreignIn(t.key, t.request)
 	if !found {
-		var err error
 		if known, err = c.readForeign(ctx, t); err != nil {
-			return false, err
+			return nil, nil, err
 		}
 	}
 	c.compared.Set(t.requestName(), t.wanted.Union(known))
-	return !has.IsSuperset(t.wanted) || !known.IsSuperset(withdrawn), nil
+	return lacking, withdrawn.Difference(known), nil
 }
 
 // readForeign reads which requesters of the request have not come by the group.

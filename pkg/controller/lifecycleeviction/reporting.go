@@ -35,10 +35,10 @@ import (
 const (
 	// eventEvictionWriteFailed: objects about the eviction of a pod cannot be written.
 	eventEvictionWriteFailed = "EvictionWriteFailed"
-	// eventRequestContested: somebody deletes the request of the other group again and again.
+	// eventRequestContested: others delete the request of the other group, or remove its requesters, again and again.
 	eventRequestContested = "RequestContested"
-	// deletedText is what requests of the group say meanwhile.
-	deletedText = "Somebody keeps deleting the EvictionRequest of coordination.k8s.io for the pod, so it is created again at intervals of up to a minute only."
+	// contestedText is what requests of the group say meanwhile.
+	contestedText = "Another client keeps deleting the EvictionRequest of coordination.k8s.io for the pod, or removing its requesters. It is restored ever more slowly, at most once a minute."
 	// maxNoteLength is the maximum length of the note of an event, in bytes.
 	maxNoteLength = 1024
 	// failuresUntilEvent is after how many failures in succession an event says so.
@@ -82,23 +82,27 @@ func (c *Controller) countOutdated() metrics.Outdated {
 	return outdated
 }
 
-// recordFailure records that objects cannot be written: on the first request of the group, or on the pod if there is none.
+// regarding is what events about a pod are on: its first request of the group, or the pod itself if there is none.
+func (t *target) regarding() *v1.ObjectReference {
+	if len(t.requests) > 0 {
+		return referenceTo(t.requests[0])
+	}
+	return referenceToPod(t)
+}
+
+// recordFailure records that objects cannot be written.
 func (c *Controller) recordFailure(key string, err error) {
 	t, readErr := c.read(key)
 	if readErr != nil || t == nil {
 		return
 	}
-	regarding, pod := referenceToPod(t), referenceToPod(t)
-	if len(t.requests) > 0 {
-		regarding = referenceTo(t.requests[0])
-	}
-	c.recorder.Eventf(regarding, pod, v1.EventTypeWarning, eventEvictionWriteFailed, "Write", "%s",
+	c.recorder.Eventf(t.regarding(), referenceToPod(t), v1.EventTypeWarning, eventEvictionWriteFailed, "Write", "%s",
 		plaintext.Truncate(plaintext.Line(fmt.Sprintf("What concerns the eviction of pod %s cannot be written, and is retried: %v", t.name, err)), maxNoteLength))
 }
 
-// recordDeletions records that the request of the other group was deleted again, although somebody requests the eviction.
-func (c *Controller) recordDeletions(t *target) {
-	c.recorder.Eventf(referenceTo(t.requests[0]), referenceToPod(t), v1.EventTypeWarning, eventRequestContested, "Request", "%s", deletedText)
+// recordContest records that the request of the other group was restored again, because somebody requests the eviction.
+func (c *Controller) recordContest(t *target) {
+	c.recorder.Eventf(t.regarding(), referenceToPod(t), v1.EventTypeWarning, eventRequestContested, "Request", "%s", contestedText)
 }
 
 // recordEnd counts a request that has got its answer, and records it if nothing evicts the pod although somebody asks for it.

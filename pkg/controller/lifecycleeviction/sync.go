@@ -58,15 +58,14 @@ func (c *Controller) sync(ctx context.Context, key string) (after time.Duration,
 	}
 	// What cannot be written must not keep responders from acting, nor requesters from hearing of it.
 	var errs []error
-	isDeleted := false
+	contested := time.Duration(0)
 	if !end.isFinal() {
 		later, err := c.request(ctx, t)
-		wait = earlier(wait, later)
+		contested = c.contestOver(key, t.now)
+		wait = earlier(wait, earlier(later, contested))
 		switch errs = append(errs, err); {
 		case t.request != nil:
 			end = t.outcome()
-		case later > 0:
-			end, isDeleted = awaitingAs(deletedText), true
 		case apierrors.IsForbidden(err):
 			// A quota or a policy, which may allow it later.
 			end = awaitingAs(refusal(err))
@@ -91,8 +90,8 @@ func (c *Controller) sync(ctx context.Context, key string) (after time.Duration,
 		next, later, err := c.report(ctx, t, eviction, end)
 		conditions, wait, errs = next.Conditions, earlier(wait, later), append(errs, err)
 	}
-	if isDeleted {
-		conditions = nil // The Eviction does not know it.
+	if contested > 0 && (!end.isFinal() && end.message == "" || isCanceled(end)) {
+		conditions, end = nil, awaitingAs(contestedText) // The Eviction does not know it, or was canceled.
 	}
 	errs = append(errs, c.refuse(ctx, t, eviction))
 	later, err = c.answer(ctx, t, conditions, end)

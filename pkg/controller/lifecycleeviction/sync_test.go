@@ -770,57 +770,173 @@ func TestNamespacesShareTheWorkers(t *testing.T) {
 	}
 }
 
-// A request that others delete again and again is created again ever more slowly, and its requesters hear of it.
-func TestRequestIsDeletedAgainAndAgain(t *testing.T) {
+// What others do to the request of a pod again and again is reverted three times at once, then ever more slowly, and its
+// requesters hear of it.
+func TestRequestIsContested(t *testing.T) {
+	own := func(w *world) *coordinationv1alpha1.EvictionRequest {
+		request, err := w.client.CoordinationV1alpha1().EvictionRequests("default").Get(w.Context(), "pod", metav1.GetOptions{})
+		if err != nil {
+			return nil
+		}
+		return request
+	}
+	for name, revert := range map[string]func(*world){
+		"deleted": func(w *world) {
+			if err := w.client.CoordinationV1alpha1().EvictionRequests("default").Delete(w.Context(), "pod", metav1.DeleteOptions{}); err != nil && !apierrors.IsNotFound(err) {
+				w.Fatal(err)
+			}
+			w.refresh()
+		},
+		"emptied": func(w *world) {
+			request := own(w)
+			request.Spec.Requesters, request.Generation = nil, request.Generation+1
+			w.set(request)
+		},
+		// The engine has canceled it.
+		"canceled": func(w *world) {
+			request := own(w)
+			request.Spec.Requesters, request.Generation = nil, request.Generation+1
+			request.Status.Conditions = []metav1.Condition{{
+				Type: string(coordinationv1alpha1.EvictionRequestConditionCanceled), Status: metav1.ConditionTrue, Reason: coordinationv1alpha1.EvictionRequestReasonNoRequesters,
+			}}
+			w.set(request)
+		},
+		// Finalizers keep it then, with its requesters.
+		"canceled and kept": func(w *world) {
+			request := own(w)
+			request.Finalizers, request.DeletionTimestamp = []string{"example.com/x"}, ptr.To(metav1.NewTime(epoch))
+			request.Status.Conditions = []metav1.Condition{{
+				Type: string(coordinationv1alpha1.EvictionRequestConditionCanceled), Status: metav1.ConditionTrue, Reason: coordinationv1alpha1.EvictionRequestReasonNoRequesters,
+			}}
+			w.set(request)
+		},
+		// A requester in the name of this controller, which somebody else has written, does not make it hurry.
+		"emptied and another one forged": func(w *world) {
+			forged := coordinationapply.EvictionRequest("pod", "default").WithSpec(coordinationapply.EvictionRequestSpec().
+				WithRequesters(coordinationapply.Requester().WithName(fmt.Sprintf("example.com/forged-%d", w.clock.Now().Unix()))))
+			if _, err := w.client.CoordinationV1alpha1().EvictionRequests("default").Apply(w.Context(), forged, metav1.ApplyOptions{FieldManager: fieldManager, Force: true}); err != nil {
+				w.Fatal(err)
+			}
+			w.refresh()
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			w := newWorld(t, newPod(), asks("one", drainer))
+			recorder := events.NewFakeRecorder(1000)
+			w.recorder = recorder
+			var written []int
+			for second := range 290 {
+				writes, _, err := w.step()
+				if err != nil {
+					t.Fatal(err)
+				}
+				if slices.Contains(writes, applyOwn) {
+					written = append(written, second)
+				}
+				w.refresh()
+				revert(w)
+				w.clock.Step(time.Second)
+			}
+			if diff := cmp.Diff([]int{0, 1, 2, 3, 8, 18, 38, 78, 138, 198, 258}, written); diff != "" {
+				t.Errorf("the request is written after other seconds (-want, +got):\n%s", diff)
+			}
+			if got := w.requestList()[0].Status.Conditions; len(got) == 0 || got[0].Message != contestedText || got[0].Status != metav1.ConditionFalse {
+				t.Errorf("the answer is %v", got)
+			}
+			if got := recorded(recorder); len(got) != 8 || !strings.Contains(got[0], eventRequestContested) {
+				t.Errorf("recorded %q, want it from the third time on", got)
+			}
+			// Nobody wants it, and then somebody does: that is no contest.
+			for _, intent := range []lifecyclev1alpha1.EvictionRequestIntent{lifecyclev1alpha1.EvictionRequestIntentWithdrawn, lifecyclev1alpha1.EvictionRequestIntentEviction} {
+				request := w.requestList()[0].DeepCopy()
+				request.Spec.Intent = intent
+				if _, err := w.client.LifecycleV1alpha1().EvictionRequests("default").Update(t.Context(), request, metav1.UpdateOptions{}); err != nil {
+					t.Fatal(err)
+				}
+				w.refresh()
+				if _, _, err := w.step(); err != nil {
+					t.Fatal(err)
+				}
+				w.refresh()
+			}
+			if request := own(w); request == nil || len(request.Spec.Requesters) != 1 {
+				t.Errorf("not requested again: %v", request)
+			}
+		})
+	}
+}
+
+// When others leave the request alone, its requesters hear no more of them.
+func TestContestEnds(t *testing.T) {
 	w := newWorld(t, newPod(), asks("one", drainer))
-	recorder := events.NewFakeRecorder(100)
-	w.recorder = recorder
-	deleteRequest := func() {
+	sync := func() (after time.Duration, message string) {
 		t.Helper()
-		if err := w.client.CoordinationV1alpha1().EvictionRequests("default").Delete(t.Context(), "pod", metav1.DeleteOptions{}); err != nil && !apierrors.IsNotFound(err) {
+		_, after, err := w.step()
+		if err != nil {
+			t.Fatal(err)
+		}
+		w.refresh()
+		return after, w.requestList()[0].Status.Conditions[0].Message
+	}
+	for range 4 {
+		sync()
+		if err := w.client.CoordinationV1alpha1().EvictionRequests("default").Delete(t.Context(), "pod", metav1.DeleteOptions{}); err != nil {
 			t.Fatal(err)
 		}
 		w.refresh()
 	}
-	created := 0
-	for end := w.clock.Now().Add(10 * time.Minute); w.clock.Now().Before(end); w.clock.Step(time.Second) {
+	w.clock.Step(5 * time.Second)
+	after, message := sync()
+	if message != contestedText || after != 15*time.Second {
+		t.Errorf("restored: says %q, wants to be called after %s", message, after)
+	}
+	w.clock.Step(after)
+	if after, message := sync(); message != "" || after != 0 {
+		t.Errorf("left alone: says %q, wants to be called after %s", message, after)
+	}
+}
+
+// Another requester, and one that withdraws, do not wait for the pace of what others revert.
+func TestContestDelaysNobodyElse(t *testing.T) {
+	w := newWorld(t, newPod(), asks("one", drainer))
+	applied := func() bool {
+		t.Helper()
 		writes, _, err := w.step()
 		if err != nil {
 			t.Fatal(err)
 		}
-		if slices.Contains(writes, applyOwn) {
-			created++
-		}
 		w.refresh()
-		deleteRequest()
+		return slices.Contains(writes, applyOwn)
 	}
-	if created < 10 || created > 14 {
-		t.Errorf("created %d times in 10 minutes", created)
-	}
-	if got := w.requestList()[0].Status.Conditions; len(got) == 0 || got[0].Message != deletedText {
-		t.Errorf("the answer is %v", got)
-	}
-	if got := recorded(recorder); len(got) != created-1 || !strings.Contains(got[0], eventRequestContested) {
-		t.Errorf("created %d times, recorded %q", created, got)
-	}
-	// Nobody wants it, and then somebody does: that is no contest.
-	withdraw := func(intent lifecyclev1alpha1.EvictionRequestIntent) {
+	empty := func() {
 		t.Helper()
-		request := w.requestList()[0].DeepCopy()
-		request.Spec.Intent = intent
-		if _, err := w.client.LifecycleV1alpha1().EvictionRequests("default").Update(t.Context(), request, metav1.UpdateOptions{}); err != nil {
+		request, err := w.client.CoordinationV1alpha1().EvictionRequests("default").Get(t.Context(), "pod", metav1.GetOptions{})
+		if err != nil {
 			t.Fatal(err)
 		}
-		w.refresh()
-		if _, _, err := w.step(); err != nil {
-			t.Fatal(err)
-		}
-		w.refresh()
+		request.Spec.Requesters, request.Generation = nil, request.Generation+1
+		w.set(request)
 	}
-	withdraw(lifecyclev1alpha1.EvictionRequestIntentWithdrawn)
-	withdraw(lifecyclev1alpha1.EvictionRequestIntentEviction)
-	if _, err := w.client.CoordinationV1alpha1().EvictionRequests("default").Get(t.Context(), "pod", metav1.GetOptions{}); err != nil {
-		t.Errorf("not requested again: %v", err)
+	for range 4 {
+		applied()
+		empty()
+	}
+	if applied() {
+		t.Fatal("it is not paused")
+	}
+	w.add(asks("two", "example.com/other"))
+	w.refresh()
+	if !applied() {
+		t.Error("a new requester waits")
+	}
+	request := w.requestList()[0].DeepCopy()
+	request.Spec.Intent = lifecyclev1alpha1.EvictionRequestIntentWithdrawn
+	if _, err := w.client.LifecycleV1alpha1().EvictionRequests("default").Update(t.Context(), request, metav1.UpdateOptions{}); err != nil {
+		t.Fatal(err)
+	}
+	w.refresh()
+	if !applied() {
+		t.Error("one that withdraws waits")
 	}
 }
 
@@ -962,11 +1078,14 @@ func TestForgetAll(t *testing.T) {
 	w.noteFailure(theKey)
 	w.mayWrite(w.reported, theKey, w.clock.Now())
 	w.endedSince(&target{key: theKey})
+	if len(w.requested) != 1 {
+		t.Error("what was requested is not known")
+	}
 	w.client = fake.NewClientset() // All is gone.
 	w.refresh()
 	w.Controller.client = w.client
 	w.expect(0)
-	if left := len(w.ended) + len(w.restored) + len(w.reported) + len(w.foreign) + len(w.failed); left != 0 {
+	if left := len(w.ended) + len(w.restored) + len(w.reported) + len(w.foreign) + len(w.failed) + len(w.requested); left != 0 {
 		t.Errorf("%d entries are left", left)
 	}
 	if !w.compared.Lacks(requestedBy(requestAt(0), drainer)) {

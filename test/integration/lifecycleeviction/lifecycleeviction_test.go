@@ -102,6 +102,7 @@ func TestLifecycleEvictions(t *testing.T) {
 		"before and after the others": testAmongInterceptors,
 		"a UID with another name":     testOtherName,
 		"the request is deleted":      testDeletedRequest,
+		"the request is emptied":      testEmptiedRequest,
 		"undone again and again":      testUndone,
 		"made by hand":                testMadeByHand,
 		"through pods/eviction":       testThroughEviction,
@@ -705,6 +706,39 @@ func testDeletedRequest(c *cluster) {
 	c.expectEviction("pod-1-web", early+"=Completed "+late+"=Canceled "+imperative+"=Inactive", canceled)
 	c.expectEviction("pod-2-web", early+"=Active "+late+"=Inactive "+imperative+"=Inactive", goesOn)
 	c.expectRequest("one", goesOn)
+	c.expectStays(pod)
+}
+
+// testEmptiedRequest: who removes the requesters again and again, which cancels the eviction, does not make the controller
+// request it as often, and its requester hears of it.
+func testEmptiedRequest(c *cluster) {
+	pod := c.createPod("web", responders(map[string]int32{early: 20000}))
+	c.ask("one", drainer, pod)
+	c.expectEviction("pod-1-web", early+"=Active "+imperative+"=Inactive", goesOn)
+	own := c.Client.CoordinationV1alpha1().EvictionRequests(c.Namespace)
+	emptied := 0
+	for end := time.Now().Add(12 * time.Second); time.Now().Before(end); time.Sleep(100 * time.Millisecond) {
+		request, err := own.Get(c.T.Context(), string(pod.UID), metav1.GetOptions{})
+		if err != nil || len(request.Spec.Requesters) == 0 {
+			continue
+		}
+		request.Spec.Requesters = nil
+		if _, err := own.Update(c.T.Context(), request, metav1.UpdateOptions{}); err == nil {
+			emptied++
+		}
+	}
+	// Once in the beginning, three times at once, and then after 5 and 10 seconds.
+	if emptied < 4 || emptied > 6 {
+		c.T.Errorf("it had requesters %d times in 12 seconds", emptied)
+	}
+	c.Eventually("the requester to hear of it", func(ctx context.Context) (bool, string) {
+		request, err := c.Client.LifecycleV1alpha1().EvictionRequests(c.Namespace).Get(ctx, "one", metav1.GetOptions{})
+		if err != nil || len(request.Status.Conditions) == 0 {
+			return false, fmt.Sprint(err)
+		}
+		text := request.Status.Conditions[0].Message
+		return describe(request.Status.Conditions) == goesOn && strings.HasPrefix(text, "Another client keeps deleting"), text
+	})
 	c.expectStays(pod)
 }
 
