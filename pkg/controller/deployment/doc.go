@@ -59,7 +59,7 @@ limitations under the License.
 //     the ten minutes after which a pod is passed on because its Deployment cannot be reconciled begin again with
 //     the process.
 //   - A surge that another client reverts is restored at most as often as pkg/controller/util/revertpace says, and
-//     the deadline goes on.
+//     the deadline goes on. So is a record that alone is removed; meanwhile, what was written counts, and pods leave.
 //   - A ReplicaSet that is orphaned during a surge, before the Deployment has seen its own deletion, keeps the
 //     extra replica until a Deployment adopts it.
 //

@@ -44,18 +44,33 @@ type writtenSurge struct {
 	// since is that of the record. A surge that is restored has made no progress.
 	since    metav1.Time
 	restored revertpace.Attempts
+	// recordOnly is whether only the record had to be restored the last time.
+	recordOnly bool
 }
 
 // isReverted reports whether another client has changed the ReplicaSet so that the surge is gone or smaller. If it has
-// more replicas, no pods are lost, and upstream's sync removes them as well. If it has as many, only the annotation is
-// gone, and waiting for it would cost the pods that start.
+// more replicas, no pods are lost, and upstream's sync removes them as well.
 func (w *writtenSurge) isReverted(stored *apps.ReplicaSet) bool {
 	return w.replicaSet == stored.UID && *stored.Spec.Replicas < w.replicas
 }
 
 // isUnrecorded reports whether another client has removed or changed the annotation alone.
 func (w *writtenSurge) isUnrecorded(stored *apps.ReplicaSet) bool {
-	return w.replicaSet == stored.UID && *stored.Spec.Replicas >= w.replicas && stored.Annotations[deploymentutil.EvictionSurgeAnnotation] != w.record
+	return w.replicaSet == stored.UID && w.record != "" && *stored.Spec.Replicas == w.replicas && stored.Annotations[deploymentutil.EvictionSurgeAnnotation] != w.record
+}
+
+// withRecord returns a ReplicaSet as this process has written it, if another client has removed the annotation alone, and
+// whether that is so. Without it, the extra replicas would be too many, and the pods that start would be lost.
+func (s *surger) withRecord(d types.UID, stored *apps.ReplicaSet) (*apps.ReplicaSet, bool) {
+	s.lock.Lock()
+	defer s.lock.Unlock()
+	written := s.written[d]
+	if written == nil || !written.isUnrecorded(stored) {
+		return stored, false
+	}
+	recorded := stored.DeepCopy()
+	metav1.SetMetaDataAnnotation(&recorded.ObjectMeta, deploymentutil.EvictionSurgeAnnotation, written.record)
+	return recorded, true
 }
 
 // observeReverts looks for surges that other clients have reverted.
@@ -70,13 +85,8 @@ func (s *surger) observeReverts(w *workload) {
 		switch {
 		case w.rolling, set.stored.UID == written.replicaSet && set.toLeave() == 0:
 			written.replicaSet = "" // The surge ends.
-		case written.isUnrecorded(set.stored):
-			// It is recorded again at once, and has made no progress.
-			if set.recorded.Since.IsZero() {
-				set.recorded.Since = written.since
-			}
-		case written.isReverted(set.stored):
-			set.reverted = true
+		case set.unrecorded, written.isReverted(set.stored):
+			set.reverted = !set.unrecorded
 			if set.recorded.Since.IsZero() {
 				set.recorded.Since = written.since
 			}
@@ -86,7 +96,7 @@ func (s *surger) observeReverts(w *workload) {
 			}
 		}
 		if over := written.restored.ContestOver(w.now); !over.IsZero() && set.toLeave() > 0 {
-			set.contested = true
+			set.contested, set.recordOnly = true, written.recordOnly
 			w.recheck(over)
 		}
 	}
@@ -97,7 +107,7 @@ func (s *surger) noteSurge(now time.Time, w *workload, set *replicaSet, sent *ap
 	if next.Surge == 0 && set.reverted {
 		return // It is still reverted.
 	}
-	restored := set.reverted && next.Surge > set.recorded.Surge
+	restored := set.reverted && next.Surge > set.recorded.Surge || set.unrecorded && next.Surge > 0
 	s.lock.Lock()
 	written := s.written[w.deployment.UID]
 	if written == nil {
@@ -108,12 +118,21 @@ func (s *surger) noteSurge(now time.Time, w *workload, set *replicaSet, sent *ap
 	if next.Surge == 0 {
 		written.replicaSet = ""
 	}
-	contested := restored && revertpace.IsContest(written.restored.Made(now))
+	contested := false
+	if restored {
+		written.recordOnly = set.unrecorded
+		contested = revertpace.IsContest(written.restored.Made(now))
+	}
 	s.lock.Unlock()
-	if contested {
-		set.contested = true
+	switch {
+	case !contested:
+		return
+	case set.unrecorded:
+		s.dc.eventRecorder.Eventf(w.deployment, v1.EventTypeWarning, eventSurgeContested, "Another client keeps removing the annotation %s of replica set %s. It is restored ever more slowly, at most once a minute", deploymentutil.EvictionSurgeAnnotation, set.stored.Name)
+	default:
 		s.dc.eventRecorder.Eventf(w.deployment, v1.EventTypeWarning, eventSurgeContested, "Another client keeps reverting the eviction surge of replica set %s. It is restored ever more slowly, at most once a minute", set.stored.Name)
 	}
+	set.contested, set.recordOnly = true, set.unrecorded
 }
 
 // noteScaled records that the rest of the sync has written a ReplicaSet with its surge.
@@ -135,7 +154,12 @@ func (s *surger) noteUnanswered(d types.UID) {
 	}
 }
 
-// contest returns the message about a surge that another client reverts.
+// contest returns the message about a surge that another client reverts. If that removes only the record, the pods wait for
+// something else.
 func (set *replicaSet) contest() string {
-	return fmt.Sprintf("another client keeps reverting spec.replicas of ReplicaSet %s, which is restored at most once a minute: see its metadata.managedFields.", set.stored.Name)
+	what := "reverting spec.replicas"
+	if set.recordOnly {
+		what = "removing the annotation " + deploymentutil.EvictionSurgeAnnotation
+	}
+	return fmt.Sprintf("another client keeps %s of ReplicaSet %s, which is restored at most once a minute: see its metadata.managedFields.", what, set.stored.Name)
 }

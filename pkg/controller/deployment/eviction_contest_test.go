@@ -106,21 +106,77 @@ func TestContestedSurge(t *testing.T) {
 	}
 }
 
-// Where another client removes the record alone, the extra replica stays: to wait would cost the pod that starts. The pod
-// waits no longer than without that.
+// Where another client removes the record alone, the extra replica stays: to wait would cost the pod that starts. The record
+// is restored at a pace, the request and an event say so, and the pod waits no longer than without that.
 func TestSurgeLosesItsRecord(t *testing.T) {
-	withSurger(t, []runtime.Object{web(), web1(), webPod("a"), asks("a")}, func(t *testing.T, f *surgeFixture) {
-		defer f.intercept()()
-		after, contested := f.surgesIn(290*time.Second, unrecorded)
-		if len(after) < 280 || len(contested) > 0 {
-			t.Errorf("recorded %d times in 290 s, want each time; events %v", len(after), contested)
+	for name, lose := range map[string]func(*apps.ReplicaSet){
+		"removed": unrecorded,
+		"changed": func(rs *apps.ReplicaSet) { rs.Annotations[deploymentutil.EvictionSurgeAnnotation] = "{}" },
+	} {
+		t.Run(name, func(t *testing.T) {
+			withSurger(t, []runtime.Object{web(), web1(), webPod("a"), webPod("b", starting), asks("a")}, func(t *testing.T, f *surgeFixture) {
+				defer f.intercept()()
+				want := []int{0, 1, 2, 3, 8, 18, 38, 78, 138, 198, 258}
+				lost := "none"
+				after, contested := f.surgesIn(290*time.Second, func(rs *apps.ReplicaSet) {
+					if *rs.Spec.Replicas != 2 {
+						t.Fatalf("the ReplicaSet has %d replicas, want 2", *rs.Spec.Replicas)
+					}
+					if record := rs.Annotations[deploymentutil.EvictionSurgeAnnotation]; record != lost {
+						lose(rs)
+						lost = rs.Annotations[deploymentutil.EvictionSurgeAnnotation]
+					}
+				})
+				if diff := cmp.Diff(want, after); diff != "" {
+					t.Errorf("the record is written after other seconds (-want, +got):\n%s", diff)
+				}
+				if got := *f.stored("web-1").Spec.Replicas; got != 2 {
+					t.Errorf("the ReplicaSet has %d replicas, want 2", got)
+				}
+				const keeps = "nother client keeps removing the annotation deployment.kubernetes.io/eviction-surge of "
+				if got, want := f.entry("a-uid").Message, "Surging 0/1: waiting for pod b to become ready. Besides, a"+keeps+"ReplicaSet web-1, which is restored at most once a minute: see its metadata.managedFields."; got != want {
+					t.Errorf("the message is %q, want %q", got, want)
+				}
+				if len(contested) != 8 || contested[0] != "Warning EvictionSurgeContested A"+keeps+"replica set web-1. It is restored ever more slowly, at most once a minute" {
+					t.Errorf("the events are %v, want one from the third time on", contested)
+				}
+				f.surgesIn(11*time.Second, lose)
+				if entry := f.entry("a-uid"); entry.CompletionTime == nil || !strings.HasPrefix(entry.Message, "Gave up after 5m0s without progress. ") {
+					t.Errorf("after the deadline the entry is %v", entry)
+				}
+			})
+		})
+	}
+}
+
+// The pace of the record delays no pod: when its replacement is available, it leaves.
+func TestSurgeWithoutItsRecordGoesOn(t *testing.T) {
+	withSurger(t, []runtime.Object{web(), web1(), webPod("a"), webPod("b", starting), asks("a")}, func(t *testing.T, f *surgeFixture) {
+		f.surgesIn(5*time.Second, unrecorded)
+		f.writes()
+		f.mustSync()
+		if got := f.writes(); len(got) > 0 {
+			t.Fatalf("the record is not paced: %v", got)
 		}
-		if got := *f.stored("web-1").Spec.Replicas; got != 2 {
-			t.Errorf("the ReplicaSet has %d replicas, want 2", got)
+		f.put(webPod("b"))
+		f.mustSync()
+		if got, want := f.stored("web-1"), `"leaving":["a-uid"]`; *got.Spec.Replicas != 1 || !strings.Contains(got.Annotations[deploymentutil.EvictionSurgeAnnotation], want) {
+			t.Errorf("the ReplicaSet has %d replicas and the record %s, want 1 and %s", *got.Spec.Replicas, got.Annotations[deploymentutil.EvictionSurgeAnnotation], want)
 		}
-		f.surgesIn(11*time.Second, unrecorded)
-		if entry := f.entry("a-uid"); entry.CompletionTime == nil || !strings.HasPrefix(entry.Message, "Gave up after 5m0s without progress. ") {
-			t.Errorf("after the deadline the entry is %v", entry)
+	})
+}
+
+// A rollout takes over the extra replica also if its record is gone.
+func TestRolloutWithoutTheRecord(t *testing.T) {
+	withSurger(t, []runtime.Object{web(), web1(), webPod("a"), webPod("b", starting), asks("a")}, func(t *testing.T, f *surgeFixture) {
+		f.mustSync()
+		f.change("web-1", unrecorded)
+		d := web()
+		d.Spec.Template.Labels["version"] = "next"
+		f.put(d)
+		views, err := f.surge()
+		if err != nil || len(views) != 1 || *views[0].Spec.Replicas != 2 {
+			t.Errorf("the rollout sees %v, %v, want 2 replicas", views, err)
 		}
 	})
 }

@@ -288,7 +288,7 @@ func (s *surger) apply(ctx context.Context, w *workload) error {
 			continue
 		}
 		rs := w.target(set, next)
-		if isUpToDate(set.stored, rs) {
+		if isUpToDate(set.stored, rs) || set.isPaced(rs) {
 			continue
 		}
 		updated, err := s.writeSurge(ctx, rs)

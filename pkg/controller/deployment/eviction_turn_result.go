@@ -20,6 +20,7 @@ import (
 	"cmp"
 	"fmt"
 	"slices"
+	"strings"
 	"time"
 
 	v1 "k8s.io/api/core/v1"
@@ -149,19 +150,28 @@ func (w *workload) waiting(set *replicaSet) string {
 		return fmt.Sprintf("Waiting: %s is paused during a rollout and needs all of its available pods.", w)
 	case w.rolling:
 		return fmt.Sprintf("Waiting for the rollout of %s to complete.", w)
-	case set.contested:
+	case set.contested && !set.recordOnly:
 		return surging + set.contest()
 	case set.surging() == 0:
 		return fmt.Sprintf("Waiting: %s has %d pods and cannot create more yet.", w, len(set.pods))
 	}
+	message := surging + set.missing()
+	if set.contested {
+		message = fmt.Sprintf("%s. Besides, %s", strings.TrimSuffix(message, "."), set.contest())
+	}
+	return message
+}
+
+// missing returns which replacements the pods wait for.
+func (set *replicaSet) missing() string {
 	replacements := set.replacements()
 	if len(replacements) > 0 {
-		return surging + "waiting for " + describeUnavailable(replacements[0], set.isMisplaced(replacements[0]), len(replacements)-1)
+		return "waiting for " + describeUnavailable(replacements[0], set.isMisplaced(replacements[0]), len(replacements)-1)
 	}
 	if failure := deploymentutil.CreateFailureOf(set.stored); failure != nil {
-		return surging + "replacements cannot be created: " + plaintext.Truncate(failure.Message, maxReasonLength)
+		return "replacements cannot be created: " + plaintext.Truncate(failure.Message, maxReasonLength)
 	}
-	return surging + "waiting for replacements to be created."
+	return "waiting for replacements to be created."
 }
 
 // removing returns the message about the pods that leave. Usually, they are deleted a moment later.

@@ -91,9 +91,10 @@ type replicaSet struct {
 	living []*v1.Pod
 	// hindered is how many more pods have to leave before their replacements can be scheduled.
 	hindered int
-	// reverted is true if another client has reverted the surge, pausing if it is not restored yet, and contested if
-	// that happens again and again.
-	reverted, pausing, contested bool
+	// reverted is true if another client has reverted the surge, unrecorded if it has removed only the record: view and
+	// surgeState have it nevertheless. pausing is true if that is not restored yet, contested if it happens again and
+	// again, and recordOnly if it was the record the last time.
+	reverted, unrecorded, pausing, contested, recordOnly bool
 }
 
 // askedPod is a pod whose eviction request waits for the Deployment.
@@ -110,7 +111,8 @@ func (s *surger) observe(ctx context.Context, now time.Time, d *apps.Deployment,
 	w := &workload{deployment: d, now: now, unready: &s.unready}
 	beyond := deploymentutil.ReplicasBeyond(d, rsList)
 	for _, rs := range rsList {
-		view, recorded, err := deploymentutil.WithoutEvictionSurge(rs, beyond)
+		written, unrecorded := s.withRecord(d.UID, rs)
+		view, recorded, err := deploymentutil.WithoutEvictionSurge(written, beyond)
 		if err != nil {
 			klog.FromContext(ctx).Error(err, "Ignoring the eviction surge of a replica set", "replicaSet", klog.KObj(rs))
 		}
@@ -118,7 +120,7 @@ func (s *surger) observe(ctx context.Context, now time.Time, d *apps.Deployment,
 		if recorded.Since.After(now) { // From a clock that was ahead. It must not postpone the deadline.
 			recorded.Since = metav1.Time{}
 		}
-		set := &replicaSet{stored: rs, view: view}
+		set := &replicaSet{stored: rs, view: view, unrecorded: unrecorded}
 		set.recorded, set.wanted = recorded, int(*view.Spec.Replicas)
 		for _, pod := range podMap[rs.UID] {
 			s.observePod(now, w, set, pod)
@@ -149,7 +151,7 @@ func (s *surger) observe(ctx context.Context, now time.Time, d *apps.Deployment,
 // wait until the extra pods are gone, or there would be too many pods.
 func (w *workload) handOver() {
 	for _, set := range w.sets {
-		if _, recorded := set.stored.Annotations[deploymentutil.EvictionSurgeAnnotation]; recorded {
+		if _, recorded := set.stored.Annotations[deploymentutil.EvictionSurgeAnnotation]; recorded || set.unrecorded {
 			set.view = set.stored.DeepCopy()
 			delete(set.view.Annotations, deploymentutil.EvictionSurgeAnnotation)
 		}
@@ -323,7 +325,7 @@ func (w *workload) next(set *replicaSet) deploymentutil.EvictionSurge {
 	switch {
 	case w.rolling, set.wanted == 0:
 		return deploymentutil.EvictionSurge{}
-	case w.incomplete, w.uncertain, set.pausing:
+	case w.incomplete, w.uncertain, set.pausing && set.reverted:
 		next := set.recorded
 		next.Surge = int32(min(int(next.Surge), set.room, set.wanted))
 		next.Ending = next.Surge < set.recorded.Surge || next.Ending
@@ -362,6 +364,11 @@ func isUpToDate(stored, target *apps.ReplicaSet) bool {
 	value, recorded := stored.Annotations[key]
 	wanted, wants := target.Annotations[key]
 	return *stored.Spec.Replicas == *target.Spec.Replicas && recorded == wants && value == wanted
+}
+
+// isPaced reports whether the target restores nothing but a record, which is too early: no pod waits for that.
+func (set *replicaSet) isPaced(target *apps.ReplicaSet) bool {
+	return set.pausing && set.unrecorded && *target.Spec.Replicas == *set.stored.Spec.Replicas
 }
 
 // surging counts the replacements that should exist, including those of pods that leave now.
