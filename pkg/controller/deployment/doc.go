@@ -44,7 +44,7 @@ limitations under the License.
 //     read. So no client can stop pods by writing the annotation. After a restart a surge only shrinks until the
 //     requests are known.
 //   - nextSurge is pure: a second sync, or one after a restart, changes nothing. A pod leaves when more pods are
-//     available than are wanted.
+//     available than are wanted, and one that is not available when a replacement is.
 //   - A pod whose request was withdrawn keeps its extra replica until status.observedGeneration says that the
 //     deletions are over that were sent before it was taken out of the record. Only then is the request canceled.
 //   - A rollout comes first, and takes over the extra replicas, which upstream counts within maxSurge. While a

@@ -161,9 +161,11 @@ func (s surgeState) isLiving(uid types.UID) bool {
 }
 
 // leaving returns the pods that can leave now: one for each available pod beyond the wanted
-// number, broken ones whose replacements exist, and others that are not available if as many as wanted are. This includes pods whose turn has ended
-// without an available replacement, if one becomes available later, unless another interceptor
-// is active for the pod.
+// number, broken ones whose replacements exist, and others that are not available, except as many as
+// the available pods lack to the wanted number: these may be available before pods that start are. This
+// includes pods whose turn has ended without an available replacement, if one becomes available later,
+// unless another interceptor is active for the pod. So none of them costs an available pod that is
+// wanted.
 //
 // A misplaced pod makes room for another replacement, which may come to a better node, while enough
 // other pods are available.
@@ -175,7 +177,7 @@ func (s surgeState) leaving() []surgePod {
 		return nil // The ReplicaSet deletes all pods anyway.
 	}
 	var candidates []surgePod
-	available, elsewhere, broken, unavailable, misplaced := 0, 0, 0, 0, 0
+	available, elsewhere, unavailable, misplaced := 0, 0, 0, 0
 	for _, pod := range s.pods {
 		if pod.available {
 			available++
@@ -189,25 +191,34 @@ func (s surgeState) leaving() []surgePod {
 		candidates = append(candidates, pod)
 		switch {
 		case pod.broken:
-			broken++ // It does not serve, so it needs no available replacement.
 		case pod.misplaced:
 			misplaced++
 		case !pod.available:
 			unavailable++
 		}
 	}
-	if elsewhere < s.wanted {
-		unavailable = 0 // They may be available before others are.
-	}
-	spare := max(elsewhere-s.wanted, min(misplaced, available-s.wanted), 0)
-	count := min(len(candidates), len(s.pods)-s.wanted, broken+unavailable+spare, deploymentutil.MaxLeaving)
-	if count <= 0 {
-		return nil
-	}
+	unavailable -= max(s.wanted-elsewhere, 0)
+	spare := max(elsewhere-s.wanted, min(misplaced, available-s.wanted))
+	limit := min(len(s.pods)-s.wanted, deploymentutil.MaxLeaving)
 	slices.SortFunc(candidates, func(a, b surgePod) int {
 		return cmp.Or(compareBool(b.broken, a.broken), compareBool(b.misplaced, a.misplaced), compareBool(a.available, b.available), a.since.Compare(b.since), cmp.Compare(a.uid, b.uid))
 	})
-	return candidates[:count]
+	var leaving []surgePod
+	for _, pod := range candidates {
+		switch {
+		case len(leaving) >= limit:
+			return leaving
+		case pod.broken: // It does not serve, so it needs no available replacement.
+		case !pod.misplaced && !pod.available && unavailable > 0:
+			unavailable--
+		case spare > 0:
+			spare--
+		default:
+			continue
+		}
+		leaving = append(leaving, pod)
+	}
+	return leaving
 }
 
 // toLeave counts the pods that should leave, from the start of the Deployment's turn. A pod whose

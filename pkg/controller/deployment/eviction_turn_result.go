@@ -171,6 +171,10 @@ func (set *replicaSet) missing() string {
 	if failure := deploymentutil.CreateFailureOf(set.stored); failure != nil {
 		return "replacements cannot be created: " + plaintext.Truncate(failure.Message, maxReasonLength)
 	}
+	// Other pods that should leave may be among those that are wanted: while they are not available, no more can be spared.
+	if others := set.notReplacing(func(surgePod) bool { return true }); len(others) > 0 && len(set.pods) >= set.wanted+int(set.recorded.Surge) {
+		return "waiting for " + describeUnavailable(others[0], set.isMisplaced(others[0]), len(others)-1)
+	}
 	return "waiting for replacements to be created."
 }
 

@@ -109,6 +109,18 @@ func TestTurnResult(t *testing.T) {
 			change: func(_ *workload, set *replicaSet, _ *askedPod) { set.pods, set.living = set.pods[:1], set.living[:1] },
 			want:   turnResult{message: "Surging 0/1: waiting for replacements to be created."},
 		},
+		"it is available, but another pod that should leave is not": {
+			change: func(_ *workload, set *replicaSet, _ *askedPod) {
+				set.wanted = 2
+				set.pods = append(set.pods[:1], pod("b", "passed"), pod("c", "serving"))
+				set.living = append(set.living, &v1.Pod{ObjectMeta: metav1.ObjectMeta{Name: "c"}})
+			},
+			want: turnResult{message: "Surging 0/1: waiting for pod b to become ready."},
+		},
+		"one is not created yet, and another pod that should leave is not available": {
+			change: func(_ *workload, set *replicaSet, _ *askedPod) { set.wanted, set.pods[1] = 2, pod("b", "passed") },
+			want:   turnResult{message: "Surging 0/1: waiting for replacements to be created."},
+		},
 		"others go first": {
 			change: func(_ *workload, set *replicaSet, _ *askedPod) { set.recorded = kept0("b") },
 			want:   turnResult{message: "Waiting: Deployment web replaces other pods first."},

@@ -468,16 +468,21 @@ func earlier(a, b time.Time) time.Time {
 // replacements returns the pods without an eviction request that replace no other pod yet, newest first. The pods to
 // be evicted wait for these.
 func (set *replicaSet) replacements() []*v1.Pod {
-	var waitedFor []*v1.Pod
+	return set.notReplacing(func(pod surgePod) bool { return pod.turn == notAsked })
+}
+
+// notReplacing returns those of the pods that replace no other pod yet, newest first.
+func (set *replicaSet) notReplacing(isOne func(surgePod) bool) []*v1.Pod {
+	var found []*v1.Pod
 	for i, pod := range set.pods {
-		if pod.turn == notAsked && !pod.replaces() {
-			waitedFor = append(waitedFor, set.living[i])
+		if !pod.replaces() && isOne(pod) {
+			found = append(found, set.living[i])
 		}
 	}
-	slices.SortFunc(waitedFor, func(a, b *v1.Pod) int {
+	slices.SortFunc(found, func(a, b *v1.Pod) int {
 		return cmp.Or(b.CreationTimestamp.Compare(a.CreationTimestamp.Time), cmp.Compare(a.Name, b.Name))
 	})
-	return waitedFor
+	return found
 }
 
 // isMisplaced reports whether a living pod is misplaced.
