@@ -66,8 +66,8 @@ func newEventNotes(clock clock.PassiveClock) *eventNotes {
 	return &eventNotes{clock: clock, known: lru.New(maxNotedEvents)}
 }
 
-// part returns the field path of the regarding object by which an event with this text is another one; empty for
-// the first text. Texts that differ in numbers only are the same: counts and versions change all the time.
+// part returns the field path of the related object by which an event with this text is another one; empty for the
+// first text. Texts that differ in numbers only are the same: counts and versions change all the time.
 func (n *eventNotes) part(key eventKey, text string) string {
 	n.lock.Lock()
 	defer n.lock.Unlock()

@@ -89,9 +89,24 @@ func (w *Events) record(regarding, related runtime.Object, eventType, reason, ac
 	text = status.Shorten(text)
 	about, other := referenceTo(regarding), referenceTo(related)
 	if reference, ok := about.(*v1.ObjectReference); ok {
-		reference.FieldPath = w.notes.part(eventKey{*reference, ptr.Deref(asReference(other), v1.ObjectReference{}), reason, action}, text)
+		part := w.notes.part(eventKey{*reference, ptr.Deref(asReference(other), v1.ObjectReference{}), reason, action}, text)
+		other = withPart(reference, other, part)
 	}
 	w.recorder.Eventf(about, other, eventType, reason, action, "%s", text)
+}
+
+// withPart returns the related object of an event, by which the recorder tells it apart from others with another text;
+// about itself if there is none. The field path of about would do, too, but kubectl describe prints it before the text.
+func withPart(about *v1.ObjectReference, related runtime.Object, part string) runtime.Object {
+	if part == "" {
+		return related
+	}
+	reference := *about
+	if other := asReference(related); other != nil {
+		reference = *other
+	}
+	reference.FieldPath = part
+	return &reference
 }
 
 // asReference returns a reference, or nil for anything else.
