@@ -36,6 +36,7 @@ import (
 	"k8s.io/component-helpers/coordination/evictioninterceptor"
 	"k8s.io/klog/v2"
 
+	podutil "k8s.io/kubernetes/pkg/api/v1/pod"
 	"k8s.io/kubernetes/pkg/controller/deployment/metrics"
 	deploymentutil "k8s.io/kubernetes/pkg/controller/deployment/util"
 	"k8s.io/kubernetes/pkg/controller/util/evictionpacing"
@@ -52,8 +53,9 @@ type release struct {
 	request types.UID
 	result  turnResult
 	at      time.Time
-	// broken is true if the pod was broken then: no other pod waits for what comes in its place.
-	broken bool
+	// broken is true if the pod was broken then: no other pod waits for what comes in its place. unavailable is true if
+	// it waited for no available one because it was not available itself.
+	broken, unavailable bool
 }
 
 // releases are the pods that a process has released, by UID: those whose requests in the cache do not show it yet, and
@@ -170,6 +172,7 @@ func (s *surger) release(w *workload, member *evictionpacing.Member, result turn
 	}
 	s.releases[w.deployment.UID][member.Pod.UID] = &release{
 		request: obj.(*coordinationv1alpha1.EvictionRequest).UID, result: result, at: now, broken: member.Broken,
+		unavailable: !member.Available && result.outcome == metrics.Released,
 	}
 }
 
@@ -343,7 +346,7 @@ func (w *workload) recheckBroken(now time.Time) {
 }
 
 // isBehind reports whether a pod must not be released although its turn was ended: another process has released one
-// of which the cache does not know, or the pod is not broken any more.
+// of which the cache does not know, or the pod serves although the cache shows that it does not.
 func (s *surger) isBehind(ctx context.Context, m *openTurn, result turnResult) (bool, error) {
 	if !result.paced {
 		return false, nil
@@ -368,10 +371,17 @@ func (s *surger) isBehind(ctx context.Context, m *openTurn, result turnResult) (
 		klog.FromContext(ctx).Info("Not releasing a Deployment pod, because the cache does not show yet that another one was released", "pod", klog.KRef(m.namespace, m.pod), "other", other)
 		return true, nil
 	}
-	if release := s.releaseOf(d, m.uid); release == nil || !release.broken {
+	release := s.releaseOf(d, m.uid)
+	isStill := func(pod *v1.Pod) bool {
+		return !podutil.IsPodAvailable(pod, d.Spec.MinReadySeconds, metav1.NewTime(s.clock.Now())) || pod.DeletionTimestamp != nil
+	}
+	switch {
+	case release != nil && release.broken:
+		isStill = func(pod *v1.Pod) bool { return s.unready.IsBroken(pod, s.clock.Now()) }
+	case release == nil || !release.unavailable:
 		return false, nil
 	}
-	return evictionpacing.HasRecovered(ctx, s.reportClient, types.NamespacedName{Namespace: m.namespace, Name: m.pod}, m.uid, &s.unready, s.clock.Now())
+	return evictionpacing.HasChanged(ctx, s.reportClient, types.NamespacedName{Namespace: m.namespace, Name: m.pod}, m.uid, isStill)
 }
 
 // releaseOf returns the release of a pod by this process, or nil.

@@ -384,17 +384,19 @@ func TestPacesEvictions(t *testing.T) {
 	}
 }
 
-// A pod that is broken in the cache, and not any more, waits like others.
-func TestPaceReadsBrokenPods(t *testing.T) {
+// A pod that is broken or not available in the cache, and not any more, waits like others.
+func TestPaceReadsUnavailablePods(t *testing.T) {
 	for name, test := range map[string]struct {
-		live *v1.Pod
-		over bool
+		cached, live *v1.Pod
+		over         bool
 	}{
-		"broken":      {live: webPod("a", brokenFor(31)), over: true},
-		"ready again": {live: webPod("a")},
+		"broken":                {cached: webPod("a", brokenFor(31)), live: webPod("a", brokenFor(31)), over: true},
+		"ready again":           {cached: webPod("a", brokenFor(31)), live: webPod("a")},
+		"not ready":             {cached: webPod("a", starting), live: webPod("a", starting), over: true},
+		"ready in the meantime": {cached: webPod("a", starting), live: webPod("a")},
 	} {
 		t.Run(name, func(t *testing.T) {
-			objects := []runtime.Object{paced(3), web1(sized(3, 3, 3)), webPod("a", brokenFor(31)), webPod("b", starting), webPod("c"), asks("a", labeled)}
+			objects := []runtime.Object{paced(3), web1(sized(3, 3, 3)), test.cached, webPod("b", starting), webPod("c"), asks("a", labeled)}
 			withSurger(t, objects, func(t *testing.T, f *surgeFixture) {
 				f.client.PrependReactor("get", "pods", func(core.Action) (bool, runtime.Object, error) { return true, test.live, nil })
 				defer f.intercept()()

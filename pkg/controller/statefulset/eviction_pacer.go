@@ -171,6 +171,8 @@ type evictionResult struct {
 	message string
 	// at is when that was decided, and began is when the turn began.
 	at, began time.Time
+	// unavailable is true if the pod waited for no available one because it was not available itself.
+	unavailable bool
 }
 
 // handle is called by the library for each turn. It blocks until the turn ends.
@@ -201,7 +203,7 @@ func (p *evictionPacer) handle(ctx context.Context, turn *evictionrequest.Turn) 
 }
 
 // isBehind reports whether pods of the set were released without that the cache shows it, so that
-// this pod would be one too many, or whether it is not broken any more.
+// this pod would be one too many, or whether it serves although the cache shows that it does not.
 func (p *evictionPacer) isBehind(ctx context.Context, t *evictionTurn) (bool, error) {
 	set := p.setOfRelease(t)
 	if set == nil {
@@ -222,10 +224,14 @@ func (p *evictionPacer) isBehind(ctx context.Context, t *evictionTurn) (bool, er
 		klog.FromContext(ctx).Info("Not releasing a StatefulSet pod, because the cache does not show yet that another one was released", "pod", klog.KRef(t.pod.Namespace, t.pod.Name), "other", other)
 		return true, nil
 	}
-	if !p.isBroken(t) {
+	isStill := func(pod *v1.Pod) bool { return isUnavailable(pod, set.Spec.MinReadySeconds, p.clock.Now()) }
+	switch {
+	case p.isBroken(t):
+		isStill = func(pod *v1.Pod) bool { return p.unready.IsBroken(pod, p.clock.Now()) }
+	case !p.wasUnavailable(t):
 		return false, nil
 	}
-	return evictionpacing.HasRecovered(ctx, p.client, t.pod, t.uid, &p.unready, p.clock.Now())
+	return evictionpacing.HasChanged(ctx, p.client, t.pod, t.uid, isStill)
 }
 
 // hasResult reports whether the turn of a pod was ended here.
@@ -240,6 +246,14 @@ func (p *evictionPacer) isBroken(t *evictionTurn) bool {
 	p.lock.Lock()
 	defer p.lock.Unlock()
 	return p.broken[t.key].Has(t.uid)
+}
+
+// wasUnavailable reports whether the pod was released because it was not available.
+func (p *evictionPacer) wasUnavailable(t *evictionTurn) bool {
+	p.lock.Lock()
+	defer p.lock.Unlock()
+	result := p.results[t.key][t.uid]
+	return result != nil && result.unavailable
 }
 
 // setOfRelease returns the set of a turn that was ended here because the set releases the pod, and
@@ -436,8 +450,11 @@ func (p *evictionPacer) pace(key string, set *apps.StatefulSet, pods []*v1.Pod, 
 		case member.Broken:
 			message = fmt.Sprintf("Released: the pod has not been ready for %v, so it waits for no other pod of StatefulSet %s.", evictionturn.BrokenAfter, set.Name)
 		}
-		if p.decide(key, member.Pod.UID, metrics.EvictionReleased, message, now) && member.Broken {
-			p.noteBroken(key, member.Pod.UID)
+		if p.decide(key, member.Pod.UID, metrics.EvictionReleased, message, now) {
+			p.results[key][member.Pod.UID].unavailable = !member.Available
+			if member.Broken {
+				p.noteBroken(key, member.Pod.UID)
+			}
 		}
 	}
 	progress := history.progress

@@ -454,6 +454,35 @@ func TestInterceptorReadsBrokenPods(t *testing.T) {
 	}
 }
 
+// A pod that the cache shows as not available may be so again: then it is one too many beside another one that is not.
+func TestInterceptorReadsUnavailablePods(t *testing.T) {
+	for name, test := range map[string]struct {
+		live func(*v1.Pod)
+		done bool
+	}{
+		"not ready":                        {live: unready, done: true},
+		"ready, but not for long enough":   {live: func(pod *v1.Pod) { pod.Status.Conditions[0].LastTransitionTime = metav1.Now() }, done: true},
+		"available again":                  {live: available},
+		"another one, which has its name":  {live: func(pod *v1.Pod) { next(pod); available(pod) }, done: true},
+		"available again, and terminating": {live: func(pod *v1.Pod) { available(pod); terminating(pod) }, done: true},
+	} {
+		t.Run(name, func(t *testing.T) {
+			objects := func() []runtime.Object {
+				set := pacedSet(2, func(set *apps.StatefulSet) { set.Spec.MinReadySeconds = 300 })
+				return []runtime.Object{set, pacedPod(0, unreadySince(time.Now())), pacedRequest(pacedPod(0), fresh)} // web-1 is missing.
+			}
+			inPreparedEvictionWorld(t, objects, func(client *fake.Clientset) {
+				live := pacedPod(0, test.live)
+				client.PrependReactor("get", "pods", func(clienttesting.Action) (bool, runtime.Object, error) { return true, live, nil })
+			}, func(w *evictionWorld) {
+				if got := w.entry(pacedPod(0)).CompletionTime != nil; got != test.done {
+					w.t.Errorf("the pod was released: %t, want %t: %s", got, test.done, w.entry(pacedPod(0)).Message)
+				}
+			})
+		})
+	}
+}
+
 // If the requests cannot be read, no pod is released until they can.
 func TestInterceptorCannotRead(t *testing.T) {
 	var failing atomic.Bool

@@ -23,11 +23,11 @@ import (
 	"time"
 
 	coordinationv1alpha1 "k8s.io/api/coordination/v1alpha1"
+	v1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
 	clientset "k8s.io/client-go/kubernetes"
-	"k8s.io/kubernetes/pkg/controller/util/evictionturn"
 )
 
 // readTimeout limits one reading of the requests of a workload.
@@ -143,9 +143,9 @@ func (l *LiveReleases) read(ctx context.Context, of workload) ([]*coordinationv1
 	return released, nil
 }
 
-// HasRecovered reports whether a pod that is broken in a cache is not: what the cache shows may have ended long
-// ago. It reads the pod from the API server.
-func HasRecovered(ctx context.Context, client clientset.Interface, name types.NamespacedName, uid types.UID, unready *evictionturn.Unready, now time.Time) (bool, error) {
+// HasChanged reports whether a pod that waits for no other one, because of what a cache shows, is not like that: it may
+// have ended long ago. It reads the pod from the API server. isStill reports whether a pod is as in the cache.
+func HasChanged(ctx context.Context, client clientset.Interface, name types.NamespacedName, uid types.UID, isStill func(*v1.Pod) bool) (bool, error) {
 	pod, err := client.CoreV1().Pods(name.Namespace).Get(ctx, name.Name, metav1.GetOptions{})
 	if apierrors.IsNotFound(err) {
 		return false, nil
@@ -153,5 +153,5 @@ func HasRecovered(ctx context.Context, client clientset.Interface, name types.Na
 	if err != nil {
 		return false, fmt.Errorf("reading pod %s: %w", name, err)
 	}
-	return pod.UID == uid && !unready.IsBroken(pod, now), nil
+	return pod.UID == uid && !isStill(pod), nil
 }
