@@ -253,6 +253,9 @@ func (a *Admitter) forget(maintenances []Maintenance, now time.Time) {
 	a.unwritable = a.writes.running.Clone()
 	a.writes.collect()
 	a.admits.collect()
+	maps.DeleteFunc(a.admitting, func(node string, write admitting) bool {
+		return write.isSeen(a.nodes[node]) || !write.ended.IsZero() && now.Sub(write.ended).Abs() >= pendingTimeout
+	})
 	for uid := range a.failed {
 		if a.pause(uid, now) > 0 {
 			a.unwritable.Insert(uid)
@@ -729,16 +732,28 @@ func (a *Admitter) admit(ctx context.Context, admissions []Admission, reserved s
 			before = current
 		}
 		_, refused := a.refused[name]
-		batch.begin(ctx, name, refused, func() func() {
+		if batch.begin(ctx, name, refused, func() func() {
 			stored, err := a.Store.Admit(ctx, node, added, before)
 			return func() { a.answered(name, admitted, stored, err, now) }
-		})
+		}) {
+			write := admitting{node: node.UID}
+			for i := range added {
+				write.of = append(write.of, added[i].MaintenanceUID)
+			}
+			a.admitting[name] = write
+		}
 	}
 	batch.wait(ctx)
 }
 
 // answered handles the outcome of an attempt to admit a node.
 func (a *Admitter) answered(node string, admitted []Admission, stored bool, err error, now time.Time) {
+	if write := a.admitting[node]; err == nil && stored || isUnknown(err) {
+		write.ended = a.clock.Now()
+		a.admitting[node] = write
+	} else {
+		delete(a.admitting, node)
+	}
 	if err == nil && stored {
 		delete(a.refused, node)
 		for _, admission := range admitted {
@@ -757,6 +772,11 @@ func (a *Admitter) answered(node string, admitted []Admission, stored bool, err 
 	a.refused[node] = at
 }
 
+// isUnknown reports whether a write may have been stored in spite of its error: the API server has not answered.
+func isUnknown(err error) bool {
+	return err != nil && (apierrors.ReasonForError(err) == metav1.StatusReasonUnknown || apierrors.IsTimeout(err) || apierrors.IsServerTimeout(err))
+}
+
 // nextChange returns the time until something changes without an event: a window opens or closes, or
 // a pending admission does not count any more. It is zero if nothing does.
 func (a *Admitter) nextChange(maintenances []Maintenance, now time.Time) (after time.Duration) {
@@ -769,6 +789,11 @@ func (a *Admitter) nextChange(maintenances []Maintenance, now time.Time) (after 
 				wait = behindInterval
 			}
 			after = earlier(after, wait)
+		}
+	}
+	for _, write := range a.admitting {
+		if !write.ended.IsZero() {
+			after = earlier(after, max(write.ended.Add(pendingTimeout).Sub(now), staleInterval))
 		}
 	}
 	for _, b := range a.budgets {

@@ -819,6 +819,83 @@ func TestWritesThatHang(t *testing.T) {
 	}
 }
 
+// An admission that is being written, or of which the answer was lost, counts for a budget that comes to select its node
+// meanwhile, and one that was refused does not.
+func TestAdmissionThatHangsCounts(t *testing.T) {
+	refused := apierrors.NewForbidden(v1.Resource("nodes"), "a", nil)
+	for name, test := range map[string]struct {
+		hangs time.Duration
+		err   error
+		// The next node is admitted in this time.
+		earliest, latest time.Duration
+	}{
+		"stored later, and the cache lacks it": {hangs: 7 * time.Second, earliest: pendingTimeout, latest: pendingTimeout + time.Minute},
+		"refused later":                        {hangs: 7 * time.Second, err: refused, earliest: 7 * time.Second, latest: 12 * time.Second},
+		"never answered":                       {hangs: 15 * time.Second, err: context.DeadlineExceeded, earliest: pendingTimeout, latest: pendingTimeout + time.Minute},
+		"refused at once":                      {err: refused, latest: 5 * time.Second},
+	} {
+		t.Run(name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				ctx, cancel := context.WithCancel(t.Context())
+				defer cancel() // Of a call that hangs.
+				store, admitted := &slowStore{recordingStore: &recordingStore{errors: map[string]error{}}, slow: "a", takes: test.hangs, err: test.err}, map[string]time.Duration{}
+				start := time.Now()
+				a := NewAdmitter(store, clock.RealClock{}, func(admission Admission) { admitted[admission.Node.Name] = time.Since(start) })
+				a.SetNode(readyNode("a", map[string]string{"pool": "a"}))
+				a.SetNode(readyNode("b", map[string]string{"pool": "b"}))
+				of := func(pools ...string) {
+					b := budgetFor("budget", v1.NodeSelectorRequirement{Key: "pool", Operator: v1.NodeSelectorOpIn, Values: pools})
+					b.UID, b.Spec.MaxUnavailable, b.Generation = "budget", ptr.To(intstr.FromInt32(1)), int64(len(pools))
+					store.stored = []coordinationv1alpha1.NodeMaintenanceBudget{*b}
+					if err := a.SetBudget(b); err != nil {
+						t.Fatal(err)
+					}
+				}
+				of("b")
+				first, second := waitingFor("first", "a"), waitingFor("second", "b")
+				for all := []Maintenance{first}; time.Since(start) < 10*time.Minute; {
+					_, after, err := a.Sync(ctx, all, time.Now())
+					if err != nil && !apierrors.IsForbidden(err) && !errors.Is(err, context.DeadlineExceeded) {
+						t.Fatal(err)
+					}
+					if len(all) == 1 { // The budget selects the node now, and an older maintenance wants another one.
+						of("a", "b")
+						second.Rank = "0"
+						all = []Maintenance{second, first}
+					}
+					if admitted["b"] > 0 {
+						break
+					}
+					time.Sleep(max(min(after, time.Second), 10*time.Millisecond))
+				}
+				if at, is := admitted["b"]; !is || at < test.earliest || at > test.latest {
+					t.Errorf("the next node is admitted after %v, %t", at, is)
+				}
+			})
+		})
+	}
+}
+
+// slowStore needs some time to admit a node.
+type slowStore struct {
+	*recordingStore
+	slow  string
+	takes time.Duration
+	err   error
+}
+
+func (s *slowStore) Admit(ctx context.Context, node *v1.Node, _ []v1.MaintenanceAdmission, _ time.Time) (bool, error) {
+	if node.Name != s.slow {
+		return true, nil
+	}
+	select {
+	case <-time.After(s.takes):
+		return s.err == nil, s.err
+	case <-ctx.Done():
+		return false, ctx.Err()
+	}
+}
+
 // Holders that have failed before are retried together, but not so many that others find no room. Their errors
 // are reported when they have ended, and they wait longer each time.
 func TestRetriesThatHang(t *testing.T) {

@@ -88,7 +88,7 @@ func (r *round) classify() {
 
 // ownClasses returns the names of the nodes that are a class of their own.
 func (r *round) ownClasses() sets.Set[string] {
-	own := sets.KeySet(r.refused)
+	own := r.tried()
 	for _, reserved := range r.reserved {
 		for name := range reserved {
 			own.Insert(name)
@@ -166,7 +166,7 @@ func (r *round) countClasses(m *maintenanceState) (found []*class) {
 	for name := range m.reserved {
 		waits.set(r.slotOf(name), false)
 	}
-	for name := range r.refused {
+	for name := range r.tried() {
 		waits.set(r.slotOf(name), false)
 	}
 	created := m.CreationTimestamp.Unix()

@@ -185,7 +185,7 @@ func (f *Fleet) Decide(maintenances []Maintenance, now time.Time) Decision {
 	}
 	// Each of their reservations holds a place until it is over: if they came first, others would never get it.
 	for _, m := range states {
-		r.decideRefused(m, &decision)
+		r.decideTried(m, &decision)
 		r.holdYounger()
 	}
 	f.forgetWaiting(states)
@@ -240,15 +240,14 @@ func (r *round) decideReserved(m *maintenanceState, decision *Decision) {
 	r.decideEach(m, m.reserved.UnsortedList(), decision)
 }
 
-// decideRefused decides on the other nodes whose last admission was refused.
-func (r *round) decideRefused(m *maintenanceState, decision *Decision) {
-	var names []string
-	for name := range r.refused {
-		if !m.reserved.Has(name) {
-			names = append(names, name)
-		}
-	}
-	r.decideEach(m, names, decision)
+// decideTried decides on the other nodes whose last admission was refused, or goes on.
+func (r *round) decideTried(m *maintenanceState, decision *Decision) {
+	r.decideEach(m, r.tried().Difference(m.reserved).UnsortedList(), decision)
+}
+
+// tried returns the names of the nodes whose last admission was refused, or may be stored.
+func (f *Fleet) tried() sets.Set[string] {
+	return sets.KeySet(f.refused).Union(sets.KeySet(f.admitting))
 }
 
 // decideEach decides on those of the nodes that wait for the maintenance, one by one.
@@ -332,6 +331,13 @@ func (f *Fleet) newRound(now time.Time) *round {
 				state.early[n.Name] = reason
 			}
 			state.add(b, n)
+		}
+	}
+	for name := range f.admitting {
+		if n := f.nodes[name]; n != nil {
+			for _, b := range n.budgets {
+				r.states[b].add(b, n)
+			}
 		}
 	}
 	return r
@@ -467,6 +473,11 @@ func newMaintenanceState(f *Fleet, m *Maintenance, now time.Time) *maintenanceSt
 			}
 		}
 	}
+	for name, write := range f.admitting {
+		if slices.Contains(write.of, m.UID) && !state.pending.Has(name) && f.nodes[name] != nil && maintenance.AdmissionOf(f.nodes[name].Node, m.UID) == nil {
+			inFlight++
+		}
+	}
 	state.slots = min(limit(rollout.MaxConcurrent, m.Selected)-admitted.working-inFlight-m.Unreleased, maxPending-state.pending.Len())
 	if rollout.Paused {
 		state.stopped = append(state.stopped, Wait{Reason: coordinationv1alpha1.NodeMaintenanceWaitPaused})
@@ -529,6 +540,10 @@ func (r *round) check(m *maintenanceState, n *node) (Admission, []Wait) {
 			admission.Budgets = append(admission.Budgets, b.NodeMaintenanceBudget)
 		}
 		admission.note(reserved)
+	}
+	// Who asks a budget for a place because of an attempt of which the outcome is not known would keep it from others.
+	if write, found := r.admitting[n.Name]; found && (write.ended.IsZero() || len(admission.holders()) > 0) {
+		waits = append(waits, Wait{Reason: coordinationv1alpha1.NodeMaintenanceWaitAdmissionFailed})
 	}
 	if behind, lasting := r.isBehind(m, n); behind {
 		waits = append(waits, behindWait(lasting)) // It is not written, and could be.

@@ -59,6 +59,8 @@ limitations under the License.
 //   - Holders are written ten at a time, and so are nodes. A Sync waits a second for each batch. A write that
 //     takes longer, usually because of a webhook, goes on for up to 35 seconds; its outcome is handled by a later
 //     Sync, and until then its holder or node is not written again.
+//   - All budgets that select a node count it while its admission is written, also those that select it since, and for
+//     five minutes after that if the API server did not answer.
 //   - A holder that cannot be written is tried after a second, then less often, at least every 30 seconds.
 //     Meanwhile, and while its write hangs, no node is decided on that it would have to reserve; these nodes wait
 //     for StatusFailed. Nodes of other holders go on.

@@ -46,6 +46,9 @@ type Fleet struct {
 	// refused are nodes whose last admission could not be written, and when the API server has refused it;
 	// zero if only the node has changed, and the next attempt follows at once.
 	refused map[string]time.Time
+	// admitting are nodes of which the API server may store an admission that they lack here, and for which maintenances.
+	// All of their budgets count them, also one that has come to select them since, or was created.
+	admitting map[string]admitting
 	// behind are the budgets and maintenances with a confirmed admission that the nodes lack, and whether
 	// that has lasted for long.
 	behind map[types.UID]bool
@@ -66,6 +69,20 @@ type Fleet struct {
 	lost, working int
 	// meetings has when the windows of budgets are open together, by the keys of their windows.
 	meetings map[string]*meeting
+}
+
+// admitting is the write of an admission of which the outcome is not in the cache.
+type admitting struct {
+	node types.UID
+	// of are the UIDs of the maintenances.
+	of []types.UID
+	// ended is when the write has ended; zero while it goes on.
+	ended time.Time
+}
+
+// isSeen reports whether the node has the admissions, or is another one or gone.
+func (a *admitting) isSeen(n *node) bool {
+	return n == nil || n.UID != a.node || !slices.ContainsFunc(a.of, func(uid types.UID) bool { return maintenance.AdmissionOf(n.Node, uid) == nil })
 }
 
 // counts are the nodes of a maintenance, by how far they are.
@@ -159,7 +176,7 @@ type budget struct {
 // NewFleet returns a fleet without nodes and budgets.
 func NewFleet() *Fleet {
 	return &Fleet{
-		nodes: map[string]*node{}, budgets: map[string]*budget{}, admitted: map[types.UID]*counts{}, refused: map[string]time.Time{},
+		nodes: map[string]*node{}, budgets: map[string]*budget{}, admitted: map[types.UID]*counts{}, refused: map[string]time.Time{}, admitting: map[string]admitting{},
 		places: map[string]*place{}, slots: map[string]int{}, waiting: map[types.UID]*waitingNodes{}, meetings: map[string]*meeting{},
 	}
 }
