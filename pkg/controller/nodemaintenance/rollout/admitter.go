@@ -17,6 +17,7 @@ limitations under the License.
 package rollout
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -127,6 +128,10 @@ type Admitter struct {
 	writes *attempts[types.UID]
 	admits *attempts[string]
 	errs   []error
+	// begun is when the Sync has begun.
+	begun time.Time
+	// slowNodes are those of which the last attempt to admit them has taken longer than a Sync waits.
+	slowNodes sets.Set[string]
 	// unseen has the reservations that are over, and count all the same, because the cache of nodes may be
 	// behind by more than pendingTimeout: the API server has the admission, or did not answer. The time is
 	// that of the question.
@@ -147,6 +152,14 @@ func reservationOf(p *coordinationv1alpha1.NodeMaintenancePendingAdmission) rese
 type failure struct {
 	at    time.Time
 	pause time.Duration
+	// slow is whether the attempt has taken longer than a Sync waits: no more of these are written at a time than
+	// a batch has.
+	slow bool
+}
+
+// compare orders attempts: those that were slow are made last, because they may take all the time of a batch.
+func (f failure) compare(other failure) int {
+	return cmp.Or(compareFlags(other.slow, f.slow), f.at.Compare(other.at))
 }
 
 // holder is a budget, or a maintenance with a rollout: its status has what is pending for its limits.
@@ -160,7 +173,7 @@ type holder struct {
 func NewAdmitter(store Store, clock clock.PassiveClock, admitted func(Admission)) *Admitter {
 	return &Admitter{
 		Fleet: NewFleet(), Store: store, Admitted: admitted, Parallel: parallelWrites, clock: clock,
-		writes: newAttempts[types.UID](), admits: newAttempts[string](),
+		writes: newAttempts[types.UID](), admits: newAttempts[string](), slowNodes: sets.New[string](),
 		wroteAt: map[types.UID]time.Time{}, failed: map[types.UID]failure{}, behindSince: map[types.UID]time.Time{},
 	}
 }
@@ -174,6 +187,7 @@ func (a *Admitter) Sync(ctx context.Context, maintenances []Maintenance, now tim
 	defer cancel()
 	// By the clock of the day: the other one stands still while the machine is suspended.
 	now = now.Round(0)
+	a.begun = now
 	a.staleBefore, a.stale = a.stale, 0
 	a.forget(maintenances, now)
 	catchUp, behindErr := a.findBehind(maintenances, now)
@@ -210,7 +224,7 @@ func (a *Admitter) Sync(ctx context.Context, maintenances []Maintenance, now tim
 	} else {
 		again = staleInterval
 	}
-	decision.explainFailures(a.writes.running.Union(sets.KeySet(a.failed)))
+	a.explainFailures(&decision, a.writes.running.Union(sets.KeySet(a.failed)))
 	after = earlier(earlier(after, again), earlier(a.nextChange(maintenances, now), a.retry(maintenances)))
 	errs := append(a.errs, behindErr, expiredErr)
 	a.errs = nil
@@ -256,6 +270,7 @@ func (a *Admitter) forget(maintenances []Maintenance, now time.Time) {
 	maps.DeleteFunc(a.admitting, func(node string, write admitting) bool {
 		return write.isSeen(a.nodes[node]) || !write.ended.IsZero() && now.Sub(write.ended).Abs() >= pendingTimeout
 	})
+	a.failing = a.unwritable.Union(sets.KeySet(a.failed))
 	for uid := range a.failed {
 		if a.pause(uid, now) > 0 {
 			a.unwritable.Insert(uid)
@@ -470,13 +485,14 @@ func (a *Admitter) reserve(ctx context.Context, maintenances []Maintenance, admi
 				after = earlier(after, wait)
 				continue
 			}
-			_, failed := a.failed[h.UID]
-			if !batch.begin(ctx, h.UID, failed, func() func() {
+			if !batch.begin(ctx, h.UID, a.failed[h.UID].slow, func() func() {
 				limited, cancel := context.WithTimeout(ctx, writeTimeout)
 				defer cancel()
+				begun := a.clock.Now()
 				err := write(limited)
+				slow := a.clock.Since(begun) >= patience
 				return func() {
-					if a.wrote(ctx, h.UID, err, now) {
+					if a.wrote(ctx, h.UID, err, slow, now) {
 						reserved.Insert(h.UID)
 					}
 				}
@@ -505,7 +521,7 @@ func without(admissions []Admission, holder types.UID) []Admission {
 }
 
 // holders returns all holders, in the batches in which they are written: first those that could not be
-// written before, of which the last attempts are longest ago. Maintenances precede budgets, because what is
+// written before, of which the last attempts were quick, and are longest ago. Maintenances precede budgets, because what is
 // pending there takes a place only from themselves.
 func (a *Admitter) holders(maintenances []Maintenance, now time.Time) [][]holder {
 	var failedRollouts, failedBudgets, rollouts, budgets []holder
@@ -545,7 +561,7 @@ func (a *Admitter) holders(maintenances []Maintenance, now time.Time) [][]holder
 		}})
 	}
 	for _, failed := range [][]holder{failedRollouts, failedBudgets} {
-		slices.SortStableFunc(failed, func(x, y holder) int { return a.failed[x.UID].at.Compare(a.failed[y.UID].at) })
+		slices.SortStableFunc(failed, func(x, y holder) int { return a.failed[x.UID].compare(a.failed[y.UID]) })
 	}
 	return [][]holder{failedRollouts, failedBudgets, rollouts, budgets}
 }
@@ -553,7 +569,7 @@ func (a *Admitter) holders(maintenances []Maintenance, now time.Time) [][]holder
 // wrote handles the outcome of the write of a holder, and reports whether it is stored. If it has failed, and not
 // because the holder has changed or is gone, that is not written for a while, and nothing is decided that it would
 // have to reserve.
-func (a *Admitter) wrote(ctx context.Context, uid types.UID, err error, now time.Time) bool {
+func (a *Admitter) wrote(ctx context.Context, uid types.UID, err error, slow bool, now time.Time) bool {
 	if err == nil {
 		a.wroteAt[uid] = now
 		delete(a.failed, uid)
@@ -562,7 +578,7 @@ func (a *Admitter) wrote(ctx context.Context, uid types.UID, err error, now time
 	err = ignoreOutdated(err)
 	if ctx.Err() == nil && err != nil {
 		// By the clock, because the attempt may have taken long.
-		a.failed[uid] = failure{a.clock.Now(), min(max(2*a.failed[uid].pause, statusInterval), maxPause)}
+		a.failed[uid] = failure{a.clock.Now(), min(max(2*a.failed[uid].pause, statusInterval), maxPause), slow}
 	}
 	a.errs = append(a.errs, err)
 	return false
@@ -731,10 +747,16 @@ func (a *Admitter) admit(ctx context.Context, admissions []Admission, reserved s
 		if current := listed.Add(listTimeout); current.Before(before) {
 			before = current
 		}
-		_, refused := a.refused[name]
-		if batch.begin(ctx, name, refused, func() func() {
+		earlier, tried := a.admitting[name]
+		if batch.begin(ctx, name, a.slowNodes.Has(name), func() func() {
+			begun := a.clock.Now()
 			stored, err := a.Store.Admit(ctx, node, added, before)
-			return func() { a.answered(name, admitted, stored, err, now) }
+			slow := a.clock.Since(begun) >= patience
+			return func() {
+				if a.answered(name, admitted, stored, err, slow, now); a.admitting[name].ended.IsZero() && tried {
+					a.admitting[name] = earlier // This attempt has changed nothing.
+				}
+			}
 		}) {
 			write := admitting{node: node.UID}
 			for i := range added {
@@ -747,9 +769,12 @@ func (a *Admitter) admit(ctx context.Context, admissions []Admission, reserved s
 }
 
 // answered handles the outcome of an attempt to admit a node.
-func (a *Admitter) answered(node string, admitted []Admission, stored bool, err error, now time.Time) {
+func (a *Admitter) answered(node string, admitted []Admission, stored bool, err error, slow bool, now time.Time) {
+	if a.slowNodes.Delete(node); slow && a.nodes[node] != nil {
+		a.slowNodes.Insert(node)
+	}
 	if write := a.admitting[node]; err == nil && stored || isUnknown(err) {
-		write.ended = a.clock.Now()
+		write.ended, write.unknown = a.begun, err != nil
 		a.admitting[node] = write
 	} else {
 		delete(a.admitting, node)
@@ -792,7 +817,7 @@ func (a *Admitter) nextChange(maintenances []Maintenance, now time.Time) (after 
 		}
 	}
 	for _, write := range a.admitting {
-		if !write.ended.IsZero() {
+		if write.unknown {
 			after = earlier(after, max(write.ended.Add(pendingTimeout).Sub(now), staleInterval))
 		}
 	}

@@ -882,6 +882,8 @@ type slowStore struct {
 	slow  string
 	takes time.Duration
 	err   error
+	// isStored is whether the node is admitted, which the cache does not learn.
+	isStored bool
 }
 
 func (s *slowStore) Admit(ctx context.Context, node *v1.Node, _ []v1.MaintenanceAdmission, _ time.Time) (bool, error) {
@@ -890,7 +892,11 @@ func (s *slowStore) Admit(ctx context.Context, node *v1.Node, _ []v1.Maintenance
 	}
 	select {
 	case <-time.After(s.takes):
-		return s.err == nil, s.err
+		if s.isStored {
+			return false, apierrors.NewConflict(v1.Resource("nodes"), node.Name, errors.New("the cache is behind"))
+		}
+		s.isStored = s.err == nil
+		return s.isStored, s.err
 	case <-ctx.Done():
 		return false, ctx.Err()
 	}
@@ -913,7 +919,7 @@ func TestRetriesThatHang(t *testing.T) {
 			m.Spec.Rollout = &coordinationv1alpha1.NodeMaintenanceRollout{}
 			all = append(all, m)
 			store.errors["reserve m-"+name] = errHangs
-			a.failed[m.UID] = failure{start.Add(-maxPause), maxPause}
+			a.failed[m.UID] = failure{start.Add(-maxPause), maxPause, true}
 		}
 		failed := 0
 		for time.Since(start) < writeTimeout+5*patience {
@@ -928,6 +934,38 @@ func TestRetriesThatHang(t *testing.T) {
 		}
 		if calls := len(store.calls) - store.count("list"); failed != parallelWrites || calls != 2*parallelWrites {
 			t.Errorf("%d have failed of %d", failed, calls)
+		}
+	})
+}
+
+// A holder whose write was refused once, and quickly, is tried again soon, however many others hang.
+func TestQuickRetryBesideWritesThatHang(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		ctx, cancel := context.WithCancel(t.Context())
+		defer cancel()
+		store, admitted := hangingStore{&recordingStore{errors: map[string]error{}}}, map[string]bool{}
+		a := NewAdmitter(store, clock.RealClock{}, func(admission Admission) { admitted[admission.Node.Name] = true })
+		var all []Maintenance
+		for i := range 4 * parallelWrites {
+			name := fmt.Sprintf("n-%02d", i)
+			a.SetNode(readyNode(name, nil))
+			m := waitingFor("m-"+name, name)
+			m.Spec.Rollout = &coordinationv1alpha1.NodeMaintenanceRollout{}
+			all = append(all, m)
+			store.errors["reserve m-"+name] = errHangs
+			a.failed[m.UID] = failure{time.Now().Add(-maxPause), maxPause, true}
+		}
+		a.SetNode(readyNode("good", nil))
+		good := waitingFor("good", "good")
+		good.Spec.Rollout = &coordinationv1alpha1.NodeMaintenanceRollout{}
+		store.errors["reserve good"] = apierrors.NewInternalError(errors.New("a moment"))
+		for start := time.Now(); time.Since(start) < 10*time.Second && !admitted["good"]; {
+			_, after, _ := a.Sync(ctx, append(slices.Clone(all), good), time.Now())
+			delete(store.errors, "reserve good")
+			time.Sleep(after)
+		}
+		if !admitted["good"] {
+			t.Errorf("not admitted; calls %d", store.count("reserve good"))
 		}
 	})
 }
@@ -973,7 +1011,7 @@ func TestTwoFailedHolders(t *testing.T) {
 	if err := a.SetBudget(w.budget); err != nil {
 		t.Fatal(err)
 	}
-	a.failed[w.budget.UID], a.failed[w.maintenance.UID] = failure{decidedAt.Add(-maxPause), maxPause}, failure{decidedAt.Add(-maxPause), maxPause}
+	a.failed[w.budget.UID], a.failed[w.maintenance.UID] = failure{at: decidedAt.Add(-maxPause), pause: maxPause}, failure{at: decidedAt.Add(-maxPause), pause: maxPause}
 	if _, _, err := a.Sync(t.Context(), []Maintenance{w.maintenance}, decidedAt); err != nil || admitted != 1 || len(a.failed) > 0 {
 		t.Errorf("admitted %d, %d have failed, error %v", admitted, len(a.failed), err)
 	}
@@ -1051,7 +1089,7 @@ func TestFailedHolderIsWrittenFirst(t *testing.T) {
 	if err := a.SetBudget(w.budget); err != nil {
 		t.Fatal(err)
 	}
-	a.failed[w.budget.UID] = failure{decidedAt.Add(-maxPause), maxPause}
+	a.failed[w.budget.UID] = failure{at: decidedAt.Add(-maxPause), pause: maxPause}
 	if _, _, err := a.Sync(t.Context(), []Maintenance{w.maintenance}, decidedAt); !apierrors.IsForbidden(err) {
 		t.Errorf("error %v", err)
 	}
@@ -1105,7 +1143,7 @@ func TestFailedHolderBecomesDue(t *testing.T) {
 	w := newAdmitterWorld()
 	w.store.clock = clocktesting.NewFakePassiveClock(decidedAt)
 	a := w.admitter(t, w.store.clock)
-	a.failed["m"] = failure{decidedAt, statusInterval}
+	a.failed["m"] = failure{at: decidedAt, pause: statusInterval}
 	w.store.took = map[string]time.Duration{"reserve b": 10 * time.Millisecond}
 	w.store.clock.SetTime(decidedAt.Add(statusInterval - time.Millisecond))
 	_, after, err := a.Sync(t.Context(), []Maintenance{w.maintenance}, w.store.clock.Now())
@@ -1226,7 +1264,7 @@ func TestFailedHolderThatWaitsForSomethingElse(t *testing.T) {
 		w.store.stored, w.budget.Status.ObservedGeneration = nil, 0
 		a := NewAdmitter(w.store, clocktesting.NewFakePassiveClock(decidedAt.Add(time.Hour)), func(Admission) {})
 		a.SetNodes([]*v1.Node{w.node})
-		a.failed["m"] = failure{decidedAt, statusInterval}
+		a.failed["m"] = failure{at: decidedAt, pause: statusInterval}
 		a.behindSince["m"] = decidedAt
 		if _, after, _ := a.Sync(t.Context(), []Maintenance{w.maintenance}, decidedAt.Add(time.Hour)); after != test.want {
 			t.Errorf("%s: again after %s", name, after)

@@ -30,7 +30,7 @@ const (
 	// webhook, goes on in the background, and delays no other holder or node.
 	patience = time.Second
 
-	// maxRunning limits the writes that go on in the background. The objects that have failed before do not use
+	// maxRunning limits the writes that go on in the background. The objects that were slow before do not use
 	// them up: of these, no more are written than a batch has.
 	maxRunning = 100
 )
@@ -89,9 +89,9 @@ func (a *attempts[K]) newBatch(parallel int) *batch[K] {
 
 // begin begins a write, and reports whether it did: not if the time is over, or too many are running. The
 // function makes the call, and returns what handles its outcome.
-func (b *batch[K]) begin(ctx context.Context, key K, failedBefore bool, write func() (handle func())) bool {
+func (b *batch[K]) begin(ctx context.Context, key K, slowBefore bool, write func() (handle func())) bool {
 	limit := maxRunning
-	if failedBefore {
+	if slowBefore {
 		limit = b.parallel
 	}
 	if !b.waitFor(ctx, b.parallel-1) || b.running.Len() >= limit || b.running.Has(key) {

@@ -210,19 +210,13 @@ func (d *Decision) explainRest(maintenances []Maintenance, reason coordinationv1
 }
 
 // explainFailures gives the nodes a reason that would be admitted if these holders had been written.
-func (d *Decision) explainFailures(failed sets.Set[types.UID]) {
+func (f *Fleet) explainFailures(d *Decision, failed sets.Set[types.UID]) {
 	for i := range d.Admissions {
 		admission := &d.Admissions[i]
 		if !failed.HasAny(admission.holders()...) {
 			continue
 		}
-		wait := Wait{Reason: coordinationv1alpha1.NodeMaintenanceWaitStatusFailed}
-		for _, b := range admission.Budgets {
-			if failed.Has(b.UID) {
-				wait.Budget = b.Name
-				break
-			}
-		}
+		wait := failedWait(f.firstBudget(admission, failed))
 		if waits := d.Waits[admission.Maintenance.Name]; waits != nil {
 			waits[wait]++
 		}
@@ -530,9 +524,10 @@ func (r *round) check(m *maintenanceState, n *node) (Admission, []Wait) {
 	if admission.ReserveMaintenance && m.slots <= 0 || m.expired.Has(n.Name) {
 		waits = append(waits, Wait{Reason: coordinationv1alpha1.NodeMaintenanceWaitConcurrency})
 	}
-	isYoung := m.isYoung(n)
+	isYoung, isOver := m.isYoung(n), m.expired.Has(n.Name)
 	for _, b := range n.budgets {
 		reserved := r.states[b].reservations[reservation{n.Name, m.UID}]
+		isOver = isOver || reserved != nil && r.now.Sub(reserved.Time.Time) >= pendingUsable
 		if wait, refused := r.refusal(b, n, reserved, isYoung); refused {
 			waits = append(waits, wait)
 		}
@@ -542,13 +537,16 @@ func (r *round) check(m *maintenanceState, n *node) (Admission, []Wait) {
 		admission.note(reserved)
 	}
 	// Who asks a budget for a place because of an attempt of which the outcome is not known would keep it from others.
-	if write, found := r.admitting[n.Name]; found && (write.ended.IsZero() || len(admission.holders()) > 0) {
+	if write, found := r.admitting[n.Name]; found && (write.ended.IsZero() || write.unknown && len(admission.holders()) > 0) {
 		waits = append(waits, Wait{Reason: coordinationv1alpha1.NodeMaintenanceWaitAdmissionFailed})
 	}
 	if behind, lasting := r.isBehind(m, n); behind {
 		waits = append(waits, behindWait(lasting)) // It is not written, and could be.
 	} else if r.unwritable.HasAny(admission.holders()...) {
-		waits = append(waits, failedWait(r.unwritableBudget(&admission)))
+		waits = append(waits, failedWait(r.firstBudget(&admission, r.unwritable)))
+	} else if isOver && r.failing.HasAny(admission.holders()...) {
+		// It waits for its own reservation, which was of no use because another holder cannot be written.
+		waits = append(waits, failedWait(r.firstBudget(&admission, r.failing)))
 	}
 	return admission, r.meet(n, waits)
 }
@@ -586,10 +584,10 @@ func failedWait(failed *budget) Wait {
 	return wait
 }
 
-// unwritableBudget returns the first budget that would have to reserve the admission and cannot be written.
-func (f *Fleet) unwritableBudget(a *Admission) *budget {
+// firstBudget returns the first budget of these holders that would have to reserve the admission; nil if none would.
+func (f *Fleet) firstBudget(a *Admission, holders sets.Set[types.UID]) *budget {
 	for _, b := range a.Budgets {
-		if f.unwritable.Has(b.UID) {
+		if holders.Has(b.UID) {
 			return f.budgets[b.Name]
 		}
 	}

@@ -54,6 +54,8 @@ type Fleet struct {
 	behind map[types.UID]bool
 	// unwritable are the budgets and maintenances whose status could not be written a moment ago.
 	unwritable sets.Set[types.UID]
+	// failing are those of which the last write has failed, however long ago, or goes on.
+	failing sets.Set[types.UID]
 	// unranked is whether the order of nodes has to be determined again.
 	unranked bool
 	// order has the nodes by rank, and places where they are: those that nodes have.
@@ -76,8 +78,9 @@ type admitting struct {
 	node types.UID
 	// of are the UIDs of the maintenances.
 	of []types.UID
-	// ended is when the write has ended; zero while it goes on.
-	ended time.Time
+	// ended is when the write has ended; zero while it goes on. unknown is whether it had no answer.
+	ended   time.Time
+	unknown bool
 }
 
 // isSeen reports whether the node has the admissions, or is another one or gone.
