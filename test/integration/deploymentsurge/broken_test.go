@@ -17,11 +17,14 @@ limitations under the License.
 package deploymentsurge
 
 import (
+	"fmt"
 	"testing"
+	"time"
 
 	apps "k8s.io/api/apps/v1"
 	coordinationv1alpha1 "k8s.io/api/coordination/v1alpha1"
 	v1 "k8s.io/api/core/v1"
+	"k8s.io/kubernetes/pkg/controller/util/evictionturn"
 )
 
 // createWithBroken creates a Deployment with two pods. The second one breaks after it was ready.
@@ -63,4 +66,27 @@ func testBrokenBeside(t *testing.T, c *cluster) {
 	c.expectMessage(healthy, coordinationv1alpha1.EvictionInterceptorDeployment, "Gave up after 3s without progress. Surging 0/1: waiting for pod "+broken.Name)
 	c.expectTurn(healthy, coordinationv1alpha1.EvictionInterceptorReplicaSet)
 	c.expectBounds(history, bounds{most: 3, least: 1, changes: true})
+}
+
+// testUnreadyRequested evicts more pods that have never been ready than maxSurge. They are young, so they may still become
+// ready: one leaves for each replacement that is available.
+func testUnreadyRequested(ready int) func(*testing.T, *cluster) {
+	return func(t *testing.T, c *cluster) {
+		c.startControllers()
+		c.setUnready(func(*v1.Pod) bool { return true })
+		c.createIncomplete(newDeployment(3))
+		c.await("the pods", states{"pods": "0 ready, 3 not"})
+		pods := c.livingPods()
+		c.setUnready(anyOf(pods[ready:]...))
+		c.await("some to be ready", states{"pods": fmt.Sprintf("%d ready, %d not", ready, 3-ready)})
+		history := c.watchAll()
+		began := time.Now()
+		c.request(pods[ready:]...)
+		c.awaitMoved(3, pods[ready:]...)
+		c.expectLiving(pods[:ready]...)
+		if took := time.Since(began); took > evictionturn.BrokenAfter {
+			t.Errorf("it took %s: they may count as broken", took)
+		}
+		c.expectBounds(history, bounds{most: 4, least: ready, changes: true})
+	}
 }

@@ -55,6 +55,8 @@ func TestDeploymentSurge(t *testing.T) {
 
 		{"a broken pod is requested", testBrokenRequested},
 		{"a broken pod beside the requested one", testBrokenBeside},
+		{"two of three pods are unready, and requested", testUnreadyRequested(1)},
+		{"all pods are unready, and requested", testUnreadyRequested(0)},
 
 		{"a rollout starts in mid-surge", testRolloutInMidSurge},
 		{"an old pod is requested during a rollout", testRequestDuringRollout(false)},
@@ -74,6 +76,7 @@ func TestDeploymentSurge(t *testing.T) {
 		{"the pod is deleted by another client", testPodDeletedByAnotherClient},
 
 		{"hostile: annotation on the Deployment", testHostileDeployment},
+		{"hostile: annotation removed again and again", testRecordRemoved},
 
 		{"gate off in mid-surge", testGateOffInMidSurge},
 		{"gate off when the replacement is available", testGateOffWhenSurged},

@@ -21,7 +21,9 @@ import (
 	"fmt"
 	"strings"
 	"testing"
+	"time"
 
+	coordinationv1alpha1 "k8s.io/api/coordination/v1alpha1"
 	v1 "k8s.io/api/core/v1"
 	deploymentutil "k8s.io/kubernetes/pkg/controller/deployment/util"
 )
@@ -91,4 +93,36 @@ func testHostileDeployment(t *testing.T, c *cluster) {
 	}
 	// The annotation changes the Deployment.
 	c.expectBounds(history, bounds{most: 3, least: 2, changes: true})
+}
+
+// testRecordRemoved removes the annotation again and again in mid-surge: it is restored ever more slowly, and the
+// replacement that starts stays.
+func testRecordRemoved(t *testing.T, c *cluster) {
+	c.startControllers()
+	pods := c.createDeployment(newDeployment(2))
+	c.surge(pods)
+	before, restored := c.livingPods(), 0
+	for end := time.Now().Add(5 * time.Second); time.Now().Before(end); time.Sleep(50 * time.Millisecond) {
+		for _, rs := range c.replicaSets() {
+			if *rs.Spec.Replicas != 3 {
+				t.Fatalf("replicaset %s has %d replicas, want 3", rs.Name, *rs.Spec.Replicas)
+			}
+			if _, ok := rs.Annotations[deploymentutil.EvictionSurgeAnnotation]; ok {
+				restored++
+				c.annotate(fmt.Sprintf(`{"metadata":{"annotations":{%q:null}}}`, deploymentutil.EvictionSurgeAnnotation))
+			}
+		}
+	}
+	// Once in the beginning, three times at once, and then after five seconds.
+	if restored < 4 || restored > 5 {
+		t.Errorf("the annotation was there %d times in 5 seconds", restored)
+	}
+	c.expectLiving(before...)
+	c.awaitRequest(pods[0], "the contest", func(request *coordinationv1alpha1.EvictionRequest) bool {
+		report := reportOf(request, coordinationv1alpha1.EvictionInterceptorDeployment)
+		return report != nil && strings.Contains(report.Message, "another client keeps removing the annotation")
+	})
+	c.setUnready(none)
+	c.awaitMoved(2, pods[0])
+	c.expectLiving(pods[1])
 }
