@@ -67,7 +67,8 @@ type EvictionRequestSpec struct {
 	// has no deadline: daemonset.apps.k8s.io for pods of DaemonSets, kubelet.k8s.io for static
 	// pods, imperative-eviction.k8s.io for all others. For 5 minutes after the controller has
 	// started, or has reached the API server again, no interceptor is skipped. From 120 to 21600,
-	// default 1200. Set by the first requester, then immutable.
+	// default 1200. Set by the first requester. Others may lower it, but not below 1200; it never
+	// increases.
 	HeartbeatDeadlineSeconds *int32
 }
 

@@ -86,7 +86,8 @@ type NodeMaintenanceBudgetStatus struct {
 	// ExpectedNodes is the number of nodes that the selector matches.
 	ExpectedNodes int32
 
-	// UnavailableNodes is the number of these that are not Ready, unschedulable, or admitted.
+	// UnavailableNodes is the number of these that are unavailable: not Ready, unschedulable, admitted, out of
+	// service, or being removed by others.
 	UnavailableNodes int32
 
 	// AdmissionsAllowed is with how many more nodes a maintenance may begin now.

@@ -44,7 +44,7 @@ func addNodeMaintenanceBudgetHandlers(h printers.PrintHandler) {
 		{Name: "Name", Type: "string", Format: "name", Description: metav1.ObjectMeta{}.SwaggerDoc()["name"]},
 		{Name: "Max-Unavailable", Type: "string", Description: "How many of the nodes may be unavailable when a maintenance begins with another one."},
 		{Name: "Nodes", Type: "string", Description: "The number of selected nodes."},
-		{Name: "Unavailable", Type: "string", Description: "The number of these nodes that are not Ready, unschedulable, or admitted."},
+		{Name: "Unavailable", Type: "string", Description: "The number of these nodes that are not Ready, unschedulable, admitted, out of service, or being removed by others."},
 		{Name: "Allowed", Type: "string", Description: "With how many more nodes that are available a maintenance may begin now."},
 		{Name: "Open", Type: "string", Description: "Whether maintenances may begin with nodes now, or when the next window opens."},
 		{Name: "Age", Type: "string", Description: metav1.ObjectMeta{}.SwaggerDoc()["creationTimestamp"]},

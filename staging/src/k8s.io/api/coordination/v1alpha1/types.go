@@ -542,7 +542,8 @@ type NodeMaintenanceSpec struct {
 
 	// podPolicies say which pods are not evicted. The first policy that matches a pod decides;
 	// without one, it is drained. Of several maintenances of a node, the most cautious policy
-	// decides: Skip before WaitCompleted before Drain. Immutable. At most 20.
+	// decides: Skip before WaitCompleted before Drain. Immutable. At most 20. Needs the feature
+	// gate NodeMaintenanceBudgets.
 	// +optional
 	// +listType=atomic
 	// +k8s:optional
@@ -551,7 +552,7 @@ type NodeMaintenanceSpec struct {
 	PodPolicies []NodeMaintenancePodPolicy `json:"podPolicies,omitempty" protobuf:"bytes,6,rep,name=podPolicies"`
 
 	// drainedWhen is what else has to be true, besides that no pod is left, before a node is
-	// drained. Immutable.
+	// drained. Immutable. Needs the feature gate NodeMaintenanceBudgets.
 	// +optional
 	// +k8s:optional
 	DrainedWhen *NodeMaintenanceDrainedWhen `json:"drainedWhen,omitempty" protobuf:"bytes,7,opt,name=drainedWhen"`
@@ -1133,9 +1134,10 @@ const (
 	// intervention.
 	DrainBlockerNodeStatusFailed DrainBlockerCause = "NodeStatusFailed"
 
-	// DrainBlockerRequestFailed means that the API server refuses to create, change or withdraw
-	// EvictionRequests of pods (a quota, an admission webhook, a policy). The blocker's name is
-	// that of the namespace. Needs an intervention.
+	// DrainBlockerRequestFailed means that EvictionRequests of pods, or their statuses, cannot be
+	// written: the API server refuses that (a quota, an admission webhook, a policy), other clients
+	// keep withdrawing them, or finalizers keep one that was deleted. The blocker's name is that of
+	// the namespace. Needs an intervention.
 	DrainBlockerRequestFailed DrainBlockerCause = "RequestFailed"
 
 	// DrainBlockerRequestRefused means that the EvictionRequest was canceled because it cannot
@@ -1412,10 +1414,10 @@ type NodeMaintenanceBudgetSpec struct {
 	// maxUnavailable is how many of these nodes may be unavailable when a maintenance begins with
 	// another one: a number, or a percentage of them, rounded down to at least 1. 0 or 0% is a
 	// freeze: no maintenance begins with any of them. A node is unavailable if it is not Ready,
-	// unschedulable, admitted, or being removed by others. Exceptions: a maintenance may begin at
-	// any number with a node that has not been Ready for five minutes, unless most of them are not
-	// Ready; and, while fewer than maxUnavailable of them are not Ready or admitted, with one that
-	// is Ready and unschedulable.
+	// unschedulable, admitted, out of service, or being removed by others. Exceptions: a
+	// maintenance may begin at any number with a node that has not been Ready for five minutes,
+	// unless most of them are not Ready; and, while fewer than maxUnavailable of them are not Ready
+	// or admitted, with one that is Ready and unschedulable.
 	// +required
 	// +k8s:required
 	MaxUnavailable *intstr.IntOrString `json:"maxUnavailable" protobuf:"bytes,2,opt,name=maxUnavailable"`
@@ -1486,7 +1488,7 @@ type NodeMaintenanceBudgetStatus struct {
 	// +required
 	ExpectedNodes int32 `json:"expectedNodes" protobuf:"varint,2,opt,name=expectedNodes"`
 
-	// unavailableNodes is the number of these nodes that are not Ready, unschedulable, or admitted.
+	// unavailableNodes is the number of these nodes that are unavailable: see spec.maxUnavailable.
 	// +required
 	UnavailableNodes int32 `json:"unavailableNodes" protobuf:"varint,3,opt,name=unavailableNodes"`
 
