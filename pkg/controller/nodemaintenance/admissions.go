@@ -276,7 +276,8 @@ func (s admissionStore) ListBudgets(ctx context.Context) ([]coordinationv1alpha1
 }
 
 func (s admissionStore) WriteBudget(ctx context.Context, changed *coordinationv1alpha1.NodeMaintenanceBudget) error {
-	if err := rollout.Unanswered(ctx, "nodemaintenancebudgets/status", s.writer.SetBudgetStatus(ctx, changed)); err != nil {
+	err := s.admissions.contended(changed.UID, s.writer.SetBudgetStatus(ctx, changed))
+	if err = rollout.Unanswered(ctx, "nodemaintenancebudgets/status", err); err != nil {
 		if isRefusal(ctx, err) {
 			s.events.BudgetFailed(changed, err)
 		}
@@ -297,7 +298,8 @@ func (s admissionStore) WriteMaintenance(ctx context.Context, changed *coordinat
 		s.enqueueNodes(waiting)
 		changed.Status = *status.Compute(&before, &sums, now)
 	}
-	if err := rollout.Unanswered(ctx, "nodemaintenances/status", s.writer.ReplaceStatus(ctx, changed)); err != nil {
+	err := s.admissions.contended(changed.UID, s.writer.ReplaceStatus(ctx, changed))
+	if err = rollout.Unanswered(ctx, "nodemaintenances/status", err); err != nil {
 		s.reportWrite(ctx, changed, err)
 		return fmt.Errorf("writing the status of node maintenance %s: %w", changed.Name, err)
 	}

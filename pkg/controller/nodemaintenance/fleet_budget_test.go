@@ -960,6 +960,34 @@ func TestAdmissionConflicts(t *testing.T) {
 	f.expectNode("not contested", "n1", admitted)
 }
 
+// A budget whose status is never written because of conflicts keeps places of another one only until that is known.
+func TestBudgetConflicts(t *testing.T) {
+	f := newFleet(t, "n1", "n3")
+	f.changeNamed("n1", func(node *v1.Node) { node.Labels["contested"], node.Labels["m"] = "", "" })
+	f.changeNamed("n3", func(node *v1.Node) { node.Labels["younger"] = "" })
+	f.createLimit("any", 1)
+	f.createLimit("contested", 1, func(b *coordinationv1alpha1.NodeMaintenanceBudget) {
+		b.Spec.NodeSelector.NodeSelectorTerms[0].MatchExpressions[0].Key = "contested"
+	})
+	contested := true
+	f.client.PrependReactor("update", "nodemaintenancebudgets", func(action clienttesting.Action) (bool, runtime.Object, error) {
+		changed := action.(clienttesting.UpdateAction).GetObject().(*coordinationv1alpha1.NodeMaintenanceBudget)
+		return contested && changed.Name == "contested", nil, apierrors.NewConflict(coordinationv1alpha1.Resource("nodemaintenancebudgets"), changed.Name, errors.New("changed"))
+	})
+	f.createMaintenance("m", stageDrain, "m", maintenance.StandardPlan()...)
+	f.run(time.Minute)
+	f.createMaintenance("younger", stageDrain, "younger", maintenance.StandardPlan()...)
+	f.run(6 * time.Minute)
+	f.expectEvent("NodeMaintenanceBudget contested: BudgetWriteFailed: 10 attempts in a row failed, because other clients write it so often, or a webhook refuses it: " +
+		`Operation cannot be fulfilled on nodemaintenancebudgets.coordination.k8s.io "contested": changed`)
+	f.expectNodes("known", map[string]string{"n1": waiting, "n3": "cordoned claimed younger:admitted"})
+	contested = false
+	f.drainNodes()
+	f.setDone("younger", "n3")
+	f.run(6 * time.Minute)
+	f.expectNode("not contested", "n1", "cordoned claimed m:admitted")
+}
+
 // After a conflict, a node is admitted only if nothing has changed that the decision was based on.
 func TestAdmissionOfAChangedNode(t *testing.T) {
 	for name, test := range map[string]struct {

@@ -18,14 +18,18 @@ package nodemaintenance
 
 import (
 	"context"
+	"fmt"
 	"sync"
 	"time"
 
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/apimachinery/pkg/util/sets"
 	"k8s.io/client-go/util/fairshare"
 	"k8s.io/client-go/util/workqueue"
 	"k8s.io/kubernetes/pkg/controller/nodemaintenance/pace"
 	"k8s.io/kubernetes/pkg/controller/nodemaintenance/rollout"
+	"k8s.io/kubernetes/pkg/controller/nodemaintenance/write"
 	"k8s.io/utils/clock"
 )
 
@@ -149,10 +153,28 @@ type admissions struct {
 	admitter *rollout.Admitter
 	// version is what the cache of nodes had reached when the fleet was last brought up to date.
 	version string
+	// conflicts counts those in a row, by the UIDs of budgets and maintenances. Writes that hang end in the background.
+	conflictLock sync.Mutex
+	conflicts    map[types.UID]int
 }
 
 func newAdmissions(clock clock.WithTicker) *admissions {
-	return &admissions{queue: newQueue("nodemaintenance_admissions", clock)}
+	return &admissions{queue: newQueue("nodemaintenance_admissions", clock), conflicts: map[types.UID]int{}}
+}
+
+// contended returns the error of a write of a status, but of too many conflicts in a row another one: the cache is not
+// behind, and a retry resolves nothing.
+func (a *admissions) contended(uid types.UID, err error) error {
+	a.conflictLock.Lock()
+	defer a.conflictLock.Unlock()
+	if !apierrors.IsConflict(err) {
+		delete(a.conflicts, uid)
+		return err
+	}
+	if a.conflicts[uid]++; a.conflicts[uid] < write.MaxStatusConflicts {
+		return err
+	}
+	return fmt.Errorf("%d attempts in a row failed, because other clients write it so often, or a webhook refuses it: %v", write.MaxStatusConflicts, err) //nolint:errorlint // It is no conflict any more.
 }
 
 // changed has admissions decided again.
