@@ -211,7 +211,7 @@ func (NodeMaintenanceBudgetList) SwaggerDoc() map[string]string {
 var map_NodeMaintenanceBudgetSpec = map[string]string{
 	"":               "NodeMaintenanceBudgetSpec says which nodes may be maintained at the same time, and when.",
 	"nodeSelector":   "nodeSelector selects the nodes, by labels or by the field metadata.name. At least one term; it may match no node.",
-	"maxUnavailable": "maxUnavailable is how many of these nodes may be unavailable when a maintenance begins with another one: a number, or a percentage of them, rounded down to at least 1. 0 or 0% is a freeze: no maintenance begins with any of them. A node is unavailable if it is not Ready, unschedulable, admitted, or being removed by others. Exceptions: a maintenance may begin at any number with a node that has not been Ready for five minutes, unless most of them are not Ready; and, while fewer than maxUnavailable of them are not Ready or admitted, with one that is Ready and unschedulable.",
+	"maxUnavailable": "maxUnavailable is how many of these nodes may be unavailable when a maintenance begins with another one: a number, or a percentage of them, rounded down to at least 1. 0 or 0% is a freeze: no maintenance begins with any of them. A node is unavailable if it is not Ready, unschedulable, admitted, out of service, or being removed by others. Exceptions: a maintenance may begin at any number with a node that has not been Ready for five minutes, unless most of them are not Ready; and, while fewer than maxUnavailable of them are not Ready or admitted, with one that is Ready and unschedulable.",
 	"topology":       "topology limits in how many domains, such as zones, nodes are maintained at the same time.",
 	"windows":        "windows are when a maintenance may begin with a node; nodes already admitted continue afterwards. None: always. At most 20.",
 }
@@ -224,7 +224,7 @@ var map_NodeMaintenanceBudgetStatus = map[string]string{
 	"":                         "NodeMaintenanceBudgetStatus is how many of the nodes of a budget are unavailable.",
 	"observedGeneration":       "observedGeneration is the metadata.generation for which the status was computed.",
 	"expectedNodes":            "expectedNodes is the number of nodes that spec.nodeSelector matches.",
-	"unavailableNodes":         "unavailableNodes is the number of these nodes that are not Ready, unschedulable, or admitted.",
+	"unavailableNodes":         "unavailableNodes is the number of these nodes that are unavailable: see spec.maxUnavailable.",
 	"admissionsAllowed":        "admissionsAllowed is with how many more available nodes a maintenance may begin now, without those of further domains if spec.topology allows none.",
 	"activeDomains":            "activeDomains are the domains with nodes that are admitted, sorted. At most 10.",
 	"nextWindowTime":           "nextWindowTime is when the next window opens. Unset without spec.windows.",
@@ -341,8 +341,8 @@ var map_NodeMaintenanceSpec = map[string]string{
 	"drainPlan":    "drainPlan orders the evictions in the stage Drain: an entry is reached when no selected node has pods of the entries before it. Sorted by pod type (Default, DaemonSet, Static), then by ascending priority, then entries with a podSelector first. No duplicates. At most 100; a selector has at most 10 requirements with 20 values each, all together 8192 characters. On creation, the admission plugin NodeMaintenance adds missing standard entries: the priorities 1000000000, 2000000000, 2000001000 and 2147483647 for each pod type. Immutable.",
 	"reason":       "reason is a human-readable reason for the maintenance. At most 1024 characters.",
 	"rollout":      "rollout limits how many of the nodes are drained at the same time, and gives each node back by itself. Unset: all nodes that the NodeMaintenanceBudgets allow are drained at once, and given back when the maintenance completes. Set on creation only; maxConcurrent, paused, maxFailedNodes, acknowledgedNodeUIDs and returnTimeoutSeconds may change. Needs the feature gate NodeMaintenanceBudgets; a controller without it begins with no further node.",
-	"podPolicies":  "podPolicies say which pods are not evicted. The first policy that matches a pod decides; without one, it is drained. Of several maintenances of a node, the most cautious policy decides: Skip before WaitCompleted before Drain. Immutable. At most 20.",
-	"drainedWhen":  "drainedWhen is what else has to be true, besides that no pod is left, before a node is drained. Immutable.",
+	"podPolicies":  "podPolicies say which pods are not evicted. The first policy that matches a pod decides; without one, it is drained. Of several maintenances of a node, the most cautious policy decides: Skip before WaitCompleted before Drain. Immutable. At most 20. Needs the feature gate NodeMaintenanceBudgets.",
+	"drainedWhen":  "drainedWhen is what else has to be true, besides that no pod is left, before a node is drained. Immutable. Needs the feature gate NodeMaintenanceBudgets.",
 	"escalation":   "escalation says when the drain of a node stops waiting, and how. Needs spec.rollout: the clock of a node begins with its admission, and stands still while the node waits for other NodeMaintenances. If several drain a node, a pod is acted on when all of them have come to a step with this or a stronger action. Static pods, and pods that a policy skips, are left alone; those that a policy waits for are not subject to SkipInterceptors. Sorted by afterSeconds. At most 10. May be changed. All changes, except removing steps and making them later, need the verb escalate on the NodeMaintenance. Needs the feature gate NodeMaintenanceBudgets.",
 }
 

@@ -34,10 +34,10 @@ type NodeMaintenanceBudgetSpecApplyConfiguration struct {
 	// maxUnavailable is how many of these nodes may be unavailable when a maintenance begins with
 	// another one: a number, or a percentage of them, rounded down to at least 1. 0 or 0% is a
 	// freeze: no maintenance begins with any of them. A node is unavailable if it is not Ready,
-	// unschedulable, admitted, or being removed by others. Exceptions: a maintenance may begin at
-	// any number with a node that has not been Ready for five minutes, unless most of them are not
-	// Ready; and, while fewer than maxUnavailable of them are not Ready or admitted, with one that
-	// is Ready and unschedulable.
+	// unschedulable, admitted, out of service, or being removed by others. Exceptions: a
+	// maintenance may begin at any number with a node that has not been Ready for five minutes,
+	// unless most of them are not Ready; and, while fewer than maxUnavailable of them are not Ready
+	// or admitted, with one that is Ready and unschedulable.
 	MaxUnavailable *intstr.IntOrString `json:"maxUnavailable,omitempty"`
 	// topology limits in how many domains, such as zones, nodes are maintained at the same time.
 	Topology *NodeMaintenanceTopologyApplyConfiguration `json:"topology,omitempty"`

@@ -32,7 +32,7 @@ type NodeMaintenanceBudgetStatusApplyConfiguration struct {
 	ObservedGeneration *int64 `json:"observedGeneration,omitempty"`
 	// expectedNodes is the number of nodes that spec.nodeSelector matches.
 	ExpectedNodes *int32 `json:"expectedNodes,omitempty"`
-	// unavailableNodes is the number of these nodes that are not Ready, unschedulable, or admitted.
+	// unavailableNodes is the number of these nodes that are unavailable: see spec.maxUnavailable.
 	UnavailableNodes *int32 `json:"unavailableNodes,omitempty"`
 	// admissionsAllowed is with how many more available nodes a maintenance may begin now, without
 	// those of further domains if spec.topology allows none.

@@ -52,10 +52,11 @@ type NodeMaintenanceSpecApplyConfiguration struct {
 	Rollout *NodeMaintenanceRolloutApplyConfiguration `json:"rollout,omitempty"`
 	// podPolicies say which pods are not evicted. The first policy that matches a pod decides;
 	// without one, it is drained. Of several maintenances of a node, the most cautious policy
-	// decides: Skip before WaitCompleted before Drain. Immutable. At most 20.
+	// decides: Skip before WaitCompleted before Drain. Immutable. At most 20. Needs the feature
+	// gate NodeMaintenanceBudgets.
 	PodPolicies []NodeMaintenancePodPolicyApplyConfiguration `json:"podPolicies,omitempty"`
 	// drainedWhen is what else has to be true, besides that no pod is left, before a node is
-	// drained. Immutable.
+	// drained. Immutable. Needs the feature gate NodeMaintenanceBudgets.
 	DrainedWhen *NodeMaintenanceDrainedWhenApplyConfiguration `json:"drainedWhen,omitempty"`
 	// escalation says when the drain of a node stops waiting, and how. Needs spec.rollout: the
 	// clock of a node begins with its admission, and stands still while the node waits for other
