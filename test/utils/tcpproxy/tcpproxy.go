@@ -57,10 +57,16 @@ type Proxy struct {
 	freezeAll bool
 	// refuses is whether new connections are closed at once.
 	refuses bool
+	// topics returns what a client talks of, see Tell.
+	topics func(said []byte) []string
 }
 
 // connection is one of a client with the target.
-type connection struct{ isFrozen bool }
+type connection struct {
+	isFrozen bool
+	// topics are what its client has talked of.
+	topics map[string]bool
+}
 
 // New returns a proxy for the server at an address, which need not listen yet.
 func New(target string) (*Proxy, error) {
@@ -118,6 +124,41 @@ func (p *Proxy) FreezeSome(oneOf int) int {
 	}
 	p.freeze()
 	return count
+}
+
+// Tell has the proxy tell connections apart by what their clients say from now on: a function returns the topics of what was
+// read at once. Most protocols send what is short at once.
+func (p *Proxy) Tell(topics func(said []byte) []string) {
+	p.lock.Lock()
+	defer p.lock.Unlock()
+	p.topics = topics
+}
+
+// FreezeTopic holds all that is said, until Restore, by the present connections whose clients have talked of a topic. It
+// returns how many there are.
+func (p *Proxy) FreezeTopic(topic string) int {
+	p.lock.Lock()
+	defer p.lock.Unlock()
+	count := 0
+	for c := range p.connections() {
+		if c.isFrozen = c.topics[topic]; c.isFrozen {
+			count++
+		}
+	}
+	p.freeze()
+	return count
+}
+
+// note needs no lock.
+func (p *Proxy) note(c *connection, said []byte) {
+	p.lock.Lock()
+	defer p.lock.Unlock()
+	if p.topics == nil {
+		return
+	}
+	for _, topic := range p.topics(said) {
+		c.topics[topic] = true
+	}
 }
 
 // connections needs the lock.
@@ -194,7 +235,7 @@ func (p *Proxy) accept() {
 
 // serve connects a client to the target until both have nothing more to say.
 func (p *Proxy) serve(client *net.TCPConn) {
-	c := &connection{}
+	c := &connection{topics: map[string]bool{}}
 	if !p.add(client, c) {
 		return
 	}
@@ -211,8 +252,8 @@ func (p *Proxy) serve(client *net.TCPConn) {
 	}
 	defer p.remove(server)
 	var both sync.WaitGroup
-	both.Go(func() { p.pass(c, client, server) })
-	both.Go(func() { p.pass(c, server, client) })
+	both.Go(func() { p.pass(c, client, server, func(said []byte) { p.note(c, said) }) })
+	both.Go(func() { p.pass(c, server, client, func([]byte) {}) })
 	both.Wait()
 }
 
@@ -241,8 +282,8 @@ type chunk struct {
 	due  time.Time
 }
 
-// pass passes on what one end says, until it has nothing more to say.
-func (p *Proxy) pass(c *connection, from, to *net.TCPConn) {
+// pass passes on what one end says, until it has nothing more to say. note is told before.
+func (p *Proxy) pass(c *connection, from, to *net.TCPConn, note func(said []byte)) {
 	chunks := make(chan chunk, queueLength)
 	var failed error
 	go func() {
@@ -251,6 +292,7 @@ func (p *Proxy) pass(c *connection, from, to *net.TCPConn) {
 		for failed == nil {
 			var n int
 			n, failed = from.Read(buffer)
+			note(buffer[:n])
 			p.lock.Lock()
 			due := time.Now().Add(p.delay)
 			p.lock.Unlock()

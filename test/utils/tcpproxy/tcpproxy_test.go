@@ -21,6 +21,7 @@ import (
 	"fmt"
 	"io"
 	"net"
+	"strings"
 	"testing"
 	"time"
 )
@@ -180,6 +181,29 @@ func TestFreezeSome(t *testing.T) {
 	if n := proxy.FreezeSome(1); n != len(clients)+1 {
 		t.Errorf("%d connections are frozen, want all", n)
 	}
+}
+
+// The connections are frozen whose clients have talked of something.
+func TestFreezeTopic(t *testing.T) {
+	proxy, dial := start(t)
+	proxy.Tell(func(said []byte) []string { return strings.Fields(string(said)) })
+	of, others := dial(), dial()
+	of.say("pods")
+	of.expect("pods", 10*time.Second)
+	others.say("nodes")
+	others.expect("nodes", 10*time.Second)
+	if count := proxy.FreezeTopic("pods"); count != 1 {
+		t.Errorf("%d connections are frozen, want 1", count)
+	}
+	of.say("late")
+	others.say("soon")
+	others.expect("soon", 10*time.Second)
+	_ = of.SetReadDeadline(time.Now().Add(200 * time.Millisecond))
+	if _, err := of.lines.Peek(1); err == nil {
+		t.Error("the connection goes on, want it to be frozen")
+	}
+	proxy.Restore()
+	of.expect("late", 10*time.Second)
 }
 
 // An end that closes a frozen connection is not heard.
