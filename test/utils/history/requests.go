@@ -255,10 +255,12 @@ type wantedRequests struct {
 	markFor map[types.UID]types.UID
 	// lastWanted is when the eviction of each pod was wanted last.
 	lastWanted map[types.UID]time.Time
+	// carriedOut are the requests for which a pod was deleted, with the pod.
+	carriedOut map[types.UID]string
 }
 
 func newWantedRequests() *wantedRequests {
-	return &wantedRequests{wanted: map[types.UID]bool{}, until: map[types.UID]int64{}, marked: map[types.UID]int64{}, markFor: map[types.UID]types.UID{}, lastWanted: map[types.UID]time.Time{}}
+	return &wantedRequests{wanted: map[types.UID]bool{}, until: map[types.UID]int64{}, marked: map[types.UID]int64{}, markFor: map[types.UID]types.UID{}, lastWanted: map[types.UID]time.Time{}, carriedOut: map[types.UID]string{}}
 }
 
 func wantsEviction(request *coordinationv1alpha1.EvictionRequest) bool {
@@ -266,12 +268,15 @@ func wantsEviction(request *coordinationv1alpha1.EvictionRequest) bool {
 		(slices.Equal(request.Status.ActiveInterceptors, []string{imperative}) || slices.Equal(request.Status.ActiveInterceptors, []string{ofReplicaSets}))
 }
 
-// canceledIsTrue finds pods that are about to be deleted for a request that says that they stay. One that was marked after
-// the request was withdrawn stays: kube-apiserver reads it after that, and removes the mark.
+// canceledIsTrue finds pods that were deleted, or are about to be, for a request that says that they stay. One that was
+// marked after the request was withdrawn stays: kube-apiserver reads it after that, and removes the mark.
 func (r *wantedRequests) canceledIsTrue(w *World, c *Change) string {
 	before, after, ok := versions[*coordinationv1alpha1.EvictionRequest](c)
 	if !ok || !becomes(before, after, canceled) {
 		return ""
+	}
+	if pod, gone := r.carriedOut[after.UID]; gone {
+		return fmt.Sprintf("pod %s was deleted for it", pod)
 	}
 	pod, found := targetOf(w, after)
 	if found && markOf(pod) == after.UID && (r.wanted[after.UID] || r.until[after.UID] >= r.marked[pod.UID]) {
@@ -306,6 +311,9 @@ func (r *wantedRequests) check(w *World, c *Change) string {
 		return ""
 	}
 	request := markOf(before)
+	if request != "" && (r.wanted[request] || r.until[request] >= r.marked[before.UID]) {
+		r.carriedOut[request] = describe(before)
+	}
 	if request == "" && isEvicted(before) && isIntercepted(before) {
 		// Who evicts without a request may do so when the interceptors are done, as of a moment ago.
 		present, found := get[*coordinationv1alpha1.EvictionRequest](w, "EvictionRequest", before.Namespace, string(before.UID))

@@ -42,8 +42,9 @@ func (c *Checker) Unfinished() []string {
 		}
 	})
 	each(w, func(node *v1.Node) {
-		claimed, kept, drained, awaited, cordonedFor := false, false, false, false, ""
+		claimed, kept, drained, awaited, selected, cordonedFor := false, false, false, false, false, ""
 		each(w, func(m *coordinationv1alpha1.NodeMaintenance) {
+			selected = selected || m.DeletionTimestamp == nil && m.Spec.Stage != coordinationv1alpha1.NodeMaintenanceStageComplete && selects(m, node)
 			if !goesOn(m) || !selects(m, node) {
 				return
 			}
@@ -66,6 +67,8 @@ func (c *Checker) Unfinished() []string {
 			add("node %s is schedulable, and maintenance %s cordons it", node.Name, cordonedFor)
 		case !claimed && saysInProgress(node):
 			add("node %s says that a maintenance is in progress, and none is", node.Name)
+		case !selected && saysOfMaintenance(node) != "":
+			add("node %s says %s, and no maintenance selects it", node.Name, saysOfMaintenance(node))
 		case !drained && status != nil && len(status.DrainTargets) > 0:
 			add("node %s has the drain targets %v, and no maintenance drains it", node.Name, targets(status.DrainTargets))
 		case !awaited && slices.ContainsFunc(node.Spec.Taints, func(taint v1.Taint) bool { return taint.Key == plannedTaint }):
@@ -81,6 +84,11 @@ func (c *Checker) Unfinished() []string {
 				add("the eviction of pod %s is requested for a drain, and no maintenance drains node %s", describe(pod), node.Name)
 			}
 		})
+	})
+	each(w, func(request *coordinationv1alpha1.EvictionRequest) {
+		if _, found := targetOf(w, request); !found && !isFinished(request) && request.Spec.Target.Pod != nil {
+			add("pod %s is gone, and request %s does not say so", request.Spec.Target.Pod.Name, describe(request))
+		}
 	})
 	left = append(left, unfinishedViews(w)...)
 	slices.Sort(left)
@@ -99,6 +107,20 @@ func saysInProgress(node *v1.Node) bool {
 	return slices.ContainsFunc(node.Status.Conditions, func(condition v1.NodeCondition) bool {
 		return condition.Type == v1.NodeMaintenanceInProgress && condition.Status == v1.ConditionTrue && condition.Reason != Announced
 	})
+}
+
+// saysOfMaintenance returns the condition by which the controller, and nobody else, says something of a maintenance; empty
+// if none does.
+func saysOfMaintenance(node *v1.Node) v1.NodeConditionType {
+	for _, condition := range node.Status.Conditions {
+		switch condition.Type {
+		case v1.NodeMaintenancePlanned, v1.NodeMaintenanceInProgress, v1.NodeDrainInProgress, v1.NodeDrained:
+			if condition.Reason != Announced {
+				return condition.Type
+			}
+		}
+	}
+	return ""
 }
 
 // Break records that a rule is broken that is about all objects.

@@ -487,6 +487,12 @@ func TestRules(t *testing.T) {
 			s.request(finish(canceled, metav1.ConditionTrue))
 			s.removePod()
 		}, "a pod is evicted only while"},
+		"canceled after it was deleted for it": {func(s *story) {
+			s.evicting()
+			s.pod(mark(requestUID))
+			s.removePod()
+			s.request(finish(canceled, metav1.ConditionTrue))
+		}, "pod web-0 (UID 6b2a37a5) was deleted for it"},
 		"canceled while it is marked for another one": {func(s *story) {
 			s.evicting()
 			s.pod(mark("another"))
@@ -1275,6 +1281,9 @@ func TestUnfinished(t *testing.T) {
 	inProgress := func(node *v1.Node) {
 		node.Status.Conditions = []v1.NodeCondition{{Type: v1.NodeMaintenanceInProgress, Status: v1.ConditionTrue}}
 	}
+	saysPlanned := func(node *v1.Node) {
+		node.Status.Conditions = []v1.NodeCondition{{Type: v1.NodeMaintenancePlanned, Status: v1.ConditionTrue}}
+	}
 	planned := func(node *v1.Node) { node.Spec.Taints = []v1.Taint{{Key: plannedTaint}} }
 	forDrain := func(request *coordinationv1alpha1.EvictionRequest) { request.Spec.Requesters[0].Name = drainRequester }
 	for name, test := range map[string]struct {
@@ -1325,6 +1334,10 @@ func TestUnfinished(t *testing.T) {
 		}, "maintenance m is being deleted"},
 		"requested for ever":  {func(s *story) { s.node(); s.pod(); s.request(forDrain) }, "the eviction of pod web-0 (UID 6b2a37a5) is requested for a drain"},
 		"requested by others": {func(s *story) { s.node(); s.pod(); s.request() }, ""},
+		"requested for ever after the pod has gone": {func(s *story) { s.node(); s.request() }, "pod web-0 is gone, and request"},
+		"planned for ever":                          {func(s *story) { s.maintenance(complete); s.node(saysPlanned) }, "node n1 says MaintenancePlanned, and no maintenance selects it"},
+		"planned for a drain, as it says":           {func(s *story) { s.maintenance(); s.node(saysPlanned) }, ""},
+		"planned by one that is idle":               {func(s *story) { s.maintenance(idle); s.node(saysPlanned) }, ""},
 	} {
 		t.Run(name, func(t *testing.T) {
 			s := newStory()
