@@ -16,8 +16,9 @@
 
 # Tests the checker of the histories: each diff in test/system/testdata/defects makes a defect again that was mended,
 # or a mistake like those, in a copy of the committed files, and has histories run until one of them breaks the rule
-# that it names. Ends with a table, and fails if a defect is not found. DEFECTS="no-fence no-budget" selects some,
-# HISTORIES limits how many histories each may take. "hack/test-defects.sh check" only says whether they can still be made.
+# that it names, with all faults or with those alone that it names. Ends with a table, and fails if a defect is not found.
+# DEFECTS="no-fence no-budget" selects some, HISTORIES limits how many histories each may take, LENGTH is that of one.
+# "hack/test-defects.sh check" only says whether they can still be made.
 
 set -o errexit -o nounset -o pipefail
 cd "$(dirname "${BASH_SOURCE[0]}")/.."
@@ -41,12 +42,13 @@ for patch in "${PATCHES}"/*.diff; do
   name=$(basename "${patch}" .diff)
   [[ -z ${DEFECTS:-} || " ${DEFECTS} " == *" ${name} "* ]] || continue
   rule=$(sed -n 's/^Rule: //p' "${patch}")
+  faults=$(sed -n 's/^Faults: //p' "${patch}")
   git -C "${COPY}" apply "${PWD}/${patch}"
   histories=0 found='no' revisions=0
   while [[ ${histories} -lt ${HISTORIES:-8} && ${found} == no ]]; do
     histories=$((histories + 1))
     log="${LOGS}/${name}-${histories}.log"
-    make -C "${COPY}" test-histories SEED=$((1000 + histories)) COUNT=1 RULE="${rule}" >"${log}" 2>&1 || true
+    make -C "${COPY}" test-histories SEED=$((1000 + histories)) COUNT=1 LENGTH="${LENGTH:-2m}" FAULTS="${faults}" RULE="${rule}" >"${log}" 2>&1 || true
     # Programs that do not start prove nothing.
     grep -q '=== RUN   TestHistories/' "${log}" || { cat "${log}"; exit 1; }
     at=$(sed -n "s/.*revision \([0-9]*\) breaks \"${rule}\".*/\1/p" "${log}" | head -1)

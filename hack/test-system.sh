@@ -42,7 +42,7 @@ read -r tests timeout duration <<<"${TESTS[${TARGET}]}"
 case ${TARGET} in
   test-chaos) export CHAOS_SEED=${SEED:-} ;;
   test-histories)
-    export HISTORY_SEED=${SEED:-} HISTORY_COUNT=${COUNT:-5} HISTORY_LENGTH=${LENGTH:-} HISTORY_WITHOUT=${WITHOUT:-} \
+    export HISTORY_SEED=${SEED:-} HISTORY_COUNT=${COUNT:-5} HISTORY_LENGTH=${LENGTH:-} HISTORY_WITHOUT=${WITHOUT:-} HISTORY_FAULTS=${FAULTS:-} \
       HISTORY_SHORTEN=${SHORTEN:-} HISTORY_RULE=${RULE:-}
     ;;
 esac

@@ -50,8 +50,9 @@ limitations under the License.
 //	suspended_test.go the leader that is suspended, and the slow webhook
 //	histories_test.go what is expected in the end; histories_faults_test.go and histories_network_test.go disturb
 //	                  programs and connections; histories_actors_test.go acts as owners, administrators, evictors,
-//	                  tenants and kubelets, histories_limits_test.go has quotas and policies; the rules are in
-//	                  test/utils/history
+//	                  tenants and kubelets, histories_limits_test.go has quotas and policies, histories_holds_test.go
+//	                  writes and watches that are held, and histories_plans_test.go how plans change and end; the rules
+//	                  are in test/utils/history
 //	surge_test.go     the drains; surge_checks_test.go says what must be true of them
 //	cases_test.go     the public cases; cases_format_test.go reads them from testdata/cases
 //	demo_test.go      shows commands and checks; demo_maintenance_test.go,

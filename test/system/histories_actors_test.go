@@ -29,6 +29,7 @@ import (
 	coordinationv1alpha1 "k8s.io/api/coordination/v1alpha1"
 	v1 "k8s.io/api/core/v1"
 	policyv1 "k8s.io/api/policy/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
@@ -44,6 +45,7 @@ const (
 	// The apps of a history: each is a Deployment of a few replicas, but one, which is a StatefulSet.
 	historyApps     = 4
 	historySet      = "app-3"
+	slowApp         = "app-1"
 	historyReplicas = 3
 	// historyProgress is how long a Deployment waits for a replacement. The ReplicaSet controller waits for up to a
 	// quarter of an hour before it tries again to create what was refused often.
@@ -58,7 +60,7 @@ const (
 	quarantinedNode = "node-4"
 
 	// opposition is for how long somebody undoes what controllers do, and opposeInterval how often that is looked for.
-	opposition     = 4 * time.Second
+	opposition     = 5 * time.Second
 	opposeInterval = 30 * time.Millisecond
 )
 
@@ -67,15 +69,20 @@ const (
 type historyActors struct {
 	test      *historyTest
 	namespace string
-	// breaks and quarantines are whether a machine breaks, and a node is quarantined.
-	breaks, quarantines bool
+	// breaks and quarantines are whether a machine breaks, and a node is quarantined, and strict is whether the budget of
+	// nodes allows one, and stays so: rules allow all that it has allowed before. Then nobody cordons nodes, which count.
+	breaks, quarantines, strict bool
+	// flaps is whether the machine that breaks recovers, and breaks again.
+	flaps bool
 	// isBroken is whether the machine is broken now.
 	isBroken atomic.Bool
 }
 
 func newHistoryActors(test *historyTest, namespace string) *historyActors {
 	random := rand.New(rand.NewPCG(test.seed, 9))
-	return &historyActors{test: test, namespace: namespace, breaks: random.IntN(2) == 0, quarantines: random.IntN(2) == 0}
+	a := &historyActors{test: test, namespace: namespace, breaks: random.IntN(2) == 0, quarantines: random.IntN(2) == 0, strict: random.IntN(3) == 0}
+	a.breaks, a.quarantines, a.flaps = a.breaks && !a.strict, a.quarantines && !a.strict, random.IntN(2) == 0
+	return a
 }
 
 // actor acts at random moments.
@@ -113,7 +120,9 @@ var deciders = []role{
 	{"administrator by hand", 23, 10 * time.Second, (*actor).cordonByHand},
 	{"evictor", 24, 500 * time.Millisecond, (*actor).requestEvictions},
 	{"another evictor", 25, 500 * time.Millisecond, (*actor).requestEvictions},
+	{"evictor by hand", 34, 2 * time.Second, (*actor).evictByHand},
 	{"tenant", 26, time.Second, (*actor).interfere},
+	{"somebody who replaces pods", 35, 500 * time.Millisecond, (*actor).replacePods},
 	{"fleet manager", 27, 3 * time.Second, (*actor).manageFleet},
 	{"opponent", 28, 6 * time.Second, (*actor).oppose},
 	{"somebody who announces", 29, 5 * time.Second, (*actor).announce},
@@ -178,13 +187,14 @@ func (a *actor) runPods(ctx context.Context) {
 		switch pod := &list.Items[i]; {
 		case pod.Spec.NodeName == "" || pod.Spec.NodeName == brokenNode && a.isBroken.Load():
 		case a.oneOf(4) == 0: // It takes its time.
+		case pod.DeletionTimestamp != nil && pod.Labels[appLabel] == slowApp && a.oneOf(6) > 0: // Its program as well.
 		case pod.DeletionTimestamp != nil:
 			options := metav1.NewDeleteOptions(0)
 			options.Preconditions = metav1.NewUIDPreconditions(string(pod.UID))
 			_ = pods.Delete(ctx, pod.Name, *options)
 		case pod.Status.Phase == v1.PodPending:
 			a.reportPod(ctx, pod, v1.ConditionFalse)
-		case pod.Status.Phase == v1.PodRunning && !podutil.IsPodReady(pod) && a.oneOf(6) == 0: // And its program as well.
+		case pod.Status.Phase == v1.PodRunning && !podutil.IsPodReady(pod) && a.oneOf(6) == 0: // And its start.
 			a.reportPod(ctx, pod, v1.ConditionTrue)
 		}
 	}
@@ -324,12 +334,17 @@ func (a *actor) createWorkload(ctx context.Context, app string) {
 // administrate begins with maintenances that overlap, and ends them.
 func (a *actor) administrate(ctx context.Context) {
 	maintenances := a.client().CoordinationV1alpha1().NodeMaintenances()
-	name := "m-" + strconv.Itoa(a.oneOf(4))
+	name := "m-" + strconv.Itoa(a.oneOf(5))
 	switch a.oneOf(5) {
 	case 0, 1:
-		term := v1.NodeSelectorTerm{MatchExpressions: []v1.NodeSelectorRequirement{{Key: "rack", Operator: v1.NodeSelectorOpIn, Values: []string{strconv.Itoa(a.oneOf(3))}}}}
-		if a.oneOf(2) == 0 {
-			term.MatchExpressions[0] = v1.NodeSelectorRequirement{Key: v1.LabelHostname, Operator: v1.NodeSelectorOpIn, Values: []string{a.node(), a.node()}}
+		term := nodesNamed(a.node(), a.node())
+		switch a.oneOf(4) {
+		case 0, 1:
+			term.MatchExpressions[0] = v1.NodeSelectorRequirement{Key: "rack", Operator: v1.NodeSelectorOpIn, Values: []string{strconv.Itoa(a.oneOf(3))}}
+		case 2: // Somebody else has finished with one of them.
+			if node, found := a.oneNode(ctx, a.client(), isDrained); found {
+				term = nodesNamed(node, a.node())
+			}
 		}
 		m := newMaintenance(name, term)
 		if a.oneOf(3) == 0 {
@@ -345,24 +360,45 @@ func (a *actor) administrate(ctx context.Context) {
 	}
 }
 
-// manageFleet rolls maintenances over all nodes, changes how many at a time, and calls rollouts off.
+func nodesNamed(names ...string) v1.NodeSelectorTerm {
+	return v1.NodeSelectorTerm{MatchExpressions: []v1.NodeSelectorRequirement{{Key: v1.LabelHostname, Operator: v1.NodeSelectorOpIn, Values: names}}}
+}
+
+func allNodes() v1.NodeSelectorTerm {
+	return v1.NodeSelectorTerm{MatchExpressions: []v1.NodeSelectorRequirement{{Key: "rack", Operator: v1.NodeSelectorOpExists}}}
+}
+
+func isForDrain(request *coordinationv1alpha1.EvictionRequest) bool {
+	return slices.ContainsFunc(request.Spec.Requesters, func(r coordinationv1alpha1.Requester) bool {
+		return r.Name == coordinationv1alpha1.NodeMaintenanceRequester
+	})
+}
+
+func isDrained(node *v1.Node) bool {
+	return slices.ContainsFunc(node.Status.Conditions, func(c v1.NodeCondition) bool { return c.Type == v1.NodeDrained && c.Status == v1.ConditionTrue })
+}
+
+// manageFleet rolls maintenances over all nodes, changes how many at a time of one of them, and calls rollouts off.
 func (a *actor) manageFleet(ctx context.Context) {
 	coordination := a.client().CoordinationV1alpha1()
 	name := "r-" + strconv.Itoa(a.oneOf(2))
 	switch a.oneOf(6) {
 	case 0, 1, 2:
-		m := newMaintenance(name, v1.NodeSelectorTerm{MatchExpressions: []v1.NodeSelectorRequirement{{Key: "rack", Operator: v1.NodeSelectorOpExists}}})
+		m := newMaintenance(name, allNodes())
 		m.Spec.Rollout = &coordinationv1alpha1.NodeMaintenanceRollout{MaxConcurrent: ptr.To(intstr.FromInt(1 + a.oneOf(2)))}
 		_, _ = coordination.NodeMaintenances().Create(ctx, m, metav1.CreateOptions{})
 	case 3:
 		patch := fmt.Appendf(nil, `{"spec":{"rollout":{"maxConcurrent":%d}}}`, 1+a.oneOf(3))
-		_, _ = coordination.NodeMaintenances().Patch(ctx, name, types.MergePatchType, patch, metav1.PatchOptions{})
+		_, _ = coordination.NodeMaintenances().Patch(ctx, "r-0", types.MergePatchType, patch, metav1.PatchOptions{})
 	case 4:
 		if a.oneOf(3) == 0 {
 			_ = coordination.NodeMaintenances().Delete(ctx, name, metav1.DeleteOptions{})
 		}
 	case 5:
 		patch := fmt.Appendf(nil, `{"spec":{"maxUnavailable":%d}}`, 1+a.oneOf(3))
+		if a.strict {
+			return
+		}
 		_, _ = coordination.NodeMaintenanceBudgets().Patch(ctx, historyBudget, types.MergePatchType, patch, metav1.PatchOptions{})
 	}
 }
@@ -381,14 +417,23 @@ func (a *actor) maintainNodes(ctx context.Context) {
 			if isPatient || admission.DoneTime != nil || !strings.HasPrefix(admission.MaintenanceName, "r-") || a.oneOf(2) == 0 {
 				continue
 			}
-			patch := fmt.Appendf(nil, `{"metadata":{"uid":%q,"annotations":{%q:%q}}}`, nodes.Items[i].UID, coordinationv1alpha1.NodeDoneAnnotation, admission.MaintenanceUID)
-			_, _ = a.client().CoreV1().Nodes().Patch(ctx, nodes.Items[i].Name, types.MergePatchType, patch, metav1.PatchOptions{FieldManager: "technician"})
+			_ = sayDone(ctx, a.client(), &nodes.Items[i], admission.MaintenanceUID)
 		}
 	}
 }
 
+// sayDone says that the work of a maintenance on a node is done.
+func sayDone(ctx context.Context, client clientset.Interface, node *v1.Node, of types.UID) error {
+	patch := fmt.Appendf(nil, `{"metadata":{"uid":%q,"annotations":{%q:%q}}}`, node.UID, coordinationv1alpha1.NodeDoneAnnotation, of)
+	_, err := client.CoreV1().Nodes().Patch(ctx, node.Name, types.MergePatchType, patch, metav1.PatchOptions{FieldManager: "technician"})
+	return err
+}
+
 // cordonByHand cordons and uncordons nodes, with commands and with manifests.
 func (a *actor) cordonByHand(ctx context.Context) {
+	if a.strict {
+		return
+	}
 	node, cordon, applies := a.node(), a.oneOf(3) == 0, a.oneOf(3) == 0
 	if a.quarantines && node == quarantinedNode {
 		cordon = true
@@ -468,10 +513,18 @@ func patchNodeCondition(ctx context.Context, client clientset.Interface, node st
 	return err
 }
 
-// breakMachines has a node quarantined at the beginning, and breaks a machine: its pods neither start nor end any more.
+// breakMachines has a node quarantined at the beginning, and breaks a machine: its pods neither start nor end any more, or not
+// until it recovers.
 func (a *actor) breakMachines(ctx context.Context) {
 	if a.quarantines && a.acts == 0 {
 		a.patchByHand(ctx, quarantinedNode, true)
+	}
+	if a.flaps && a.oneOf(20) > 0 {
+		return // It stays as it is for a few seconds.
+	}
+	if a.flaps && a.isBroken.Load() {
+		a.isBroken.Store(false)
+		return
 	}
 	if a.breaks && !a.isBroken.Load() {
 		a.isBroken.Store(true)
@@ -510,7 +563,7 @@ func (a *actor) oppose(ctx context.Context) {
 func (a *actor) findOpposition(ctx context.Context) func(context.Context) {
 	client := a.test.clients[a.oneOf(len(a.test.clients))]
 	requests, nodes := client.CoordinationV1alpha1().EvictionRequests(a.namespace), client.CoreV1().Nodes()
-	switch kind := a.oneOf(4); kind {
+	switch kind := a.oneOf(5); kind {
 	case 0, 1:
 		list, err := requests.List(ctx, metav1.ListOptions{})
 		if err != nil {
@@ -518,10 +571,7 @@ func (a *actor) findOpposition(ctx context.Context) func(context.Context) {
 		}
 		// The younger ones may be over in a moment.
 		found := slices.DeleteFunc(list.Items, func(request coordinationv1alpha1.EvictionRequest) bool {
-			isForDrain := slices.ContainsFunc(request.Spec.Requesters, func(r coordinationv1alpha1.Requester) bool {
-				return r.Name == coordinationv1alpha1.NodeMaintenanceRequester
-			})
-			return hasFinished(&request) || kind == 0 && !isForDrain || time.Since(request.CreationTimestamp.Time) < 2*time.Second
+			return hasFinished(&request) || kind == 0 && !isForDrain(&request) || time.Since(request.CreationTimestamp.Time) < 2*time.Second
 		})
 		if len(found) == 0 {
 			return nil
@@ -593,8 +643,7 @@ func (a *actor) requestEvictions(ctx context.Context) {
 	}
 	requests := a.client().CoordinationV1alpha1().EvictionRequests(a.namespace)
 	name := fmt.Sprintf("evictor-%d.example.com", a.oneOf(2))
-	switch a.oneOf(4) {
-	case 0, 1:
+	create := func(pod *v1.Pod) {
 		_, _ = requests.Create(ctx, &coordinationv1alpha1.EvictionRequest{
 			ObjectMeta: metav1.ObjectMeta{Name: string(pod.UID)},
 			Spec: coordinationv1alpha1.EvictionRequestSpec{
@@ -602,6 +651,20 @@ func (a *actor) requestEvictions(ctx context.Context) {
 				Requesters: []coordinationv1alpha1.Requester{{Name: name}},
 			},
 		}, metav1.CreateOptions{})
+	}
+	switch a.oneOf(4) {
+	case 0:
+		create(pod)
+	case 1:
+		// Who evicts some pods of a workload may evict all of them.
+		list, err := a.client().CoreV1().Pods(a.namespace).List(ctx, metav1.ListOptions{LabelSelector: appLabel + "=" + pod.Labels[appLabel]})
+		if err != nil || a.oneOf(4) > 0 {
+			create(pod)
+			return
+		}
+		for i := range list.Items {
+			create(&list.Items[i])
+		}
 	case 2:
 		_ = a.client().PolicyV1().Evictions(a.namespace).Evict(ctx, &policyv1.Eviction{ObjectMeta: metav1.ObjectMeta{Namespace: a.namespace, Name: pod.Name}})
 	case 3:
@@ -634,4 +697,44 @@ func (a *actor) interfere(ctx context.Context) {
 		patch := fmt.Appendf(nil, `{"metadata":{"annotations":{"tenant.example.com/n":"%d"}}}`, a.random.Uint32())
 		_, _ = a.client().CoreV1().Pods(a.namespace).Patch(ctx, pod.Name, types.MergePatchType, patch, metav1.PatchOptions{})
 	}
+}
+
+// evictByHand calls the API that evicts pods for all pods of a node, again and again, as kubectl drain does.
+func (a *actor) evictByHand(ctx context.Context) {
+	client, node := a.test.clients[a.oneOf(len(a.test.clients))], a.node()
+	for end := time.Now().Add(opposition); ctx.Err() == nil && time.Now().Before(end); time.Sleep(lookInterval) {
+		list, err := client.CoreV1().Pods(a.namespace).List(ctx, metav1.ListOptions{FieldSelector: "spec.nodeName=" + node})
+		if err != nil || len(list.Items) == 0 {
+			return
+		}
+		for i := range list.Items {
+			_ = client.PolicyV1().Evictions(a.namespace).Evict(ctx, &policyv1.Eviction{ObjectMeta: metav1.ObjectMeta{Namespace: a.namespace, Name: list.Items[i].Name}})
+		}
+	}
+}
+
+// singleApps are pods that no controller keeps.
+var singleApps = []string{"single-0", "single-1", "single-2", "single-3"}
+
+// replacePods creates pods that no controller keeps, and replaces those whose evictions are requested by others with their
+// names at once, as kubectl replace --force does.
+func (a *actor) replacePods(ctx context.Context) {
+	client, name := a.client(), singleApps[a.oneOf(len(singleApps))]
+	pods := client.CoreV1().Pods(a.namespace)
+	replacement := newTemplate(name, interceptor)
+	old, err := pods.Get(ctx, name, metav1.GetOptions{})
+	switch {
+	case apierrors.IsNotFound(err):
+		_, _ = pods.Create(ctx, replacement, metav1.CreateOptions{})
+		return
+	case err != nil:
+		return
+	}
+	if _, err := client.CoordinationV1alpha1().EvictionRequests(a.namespace).Get(ctx, string(old.UID), metav1.GetOptions{}); err != nil || a.oneOf(4) > 0 {
+		return
+	}
+	options := metav1.NewDeleteOptions(0)
+	options.Preconditions = metav1.NewUIDPreconditions(string(old.UID))
+	_ = pods.Delete(ctx, name, *options)
+	_, _ = pods.Create(ctx, replacement, metav1.CreateOptions{})
 }

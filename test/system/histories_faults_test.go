@@ -21,6 +21,7 @@ import (
 	"errors"
 	"fmt"
 	"math/rand/v2"
+	"slices"
 	"strings"
 	"time"
 
@@ -48,6 +49,8 @@ type disturbance struct {
 	long, short time.Duration
 	// meanwhile is whether other faults come while the network is disturbed.
 	meanwhile bool
+	// random is a source for the fault alone.
+	random *rand.Rand
 }
 
 // historyFaults are chosen with the same probability. What matters more is there twice.
@@ -58,6 +61,7 @@ var historyFaults = append([]historyFault{
 	{"suspend an API server and its controller manager", suspendBoth},
 	{"kill a controller manager", killControllerManager},
 	{"kill a controller manager", killControllerManager},
+	{"no controller manager runs", stopControllerManagers},
 	{"no controller manager runs", stopControllerManagers},
 	{"kill an API server", restartAPIServer},
 	{"kill an API server that returns without the lane", func(t *historyTest, tCtx ktesting.TContext, d disturbance) {
@@ -72,6 +76,14 @@ var historyFaults = append([]historyFault{
 	{"suspend the leader of etcd", suspendEtcdLeader},
 	{"kill a member of etcd", killEtcdMember},
 	{"no node is ready", outage},
+	{"no node is ready", outage},
+	{"the leader does not hear of changes", deafen},
+	{"the leader does not hear of changes", deafen},
+	{"the leader does not hear of changes", deafen},
+	{"the leader does not hear of changes", deafen},
+	{"the status of a node is held", holdStatus},
+	{"the status of a node is held", holdStatus},
+	{"the status of a node is held", holdStatus},
 }, networkFaults()...)
 
 func faultNames() []string {
@@ -84,21 +96,30 @@ func faultNames() []string {
 	return names
 }
 
+// chosenFaults are all faults, or those of some names alone.
+func (t *historyTest) chosenFaults() []historyFault {
+	if t.only.Len() == 0 {
+		return historyFaults
+	}
+	return slices.DeleteFunc(slices.Clone(historyFaults), func(f historyFault) bool { return !t.only.Has(f.name) })
+}
+
 // causeFaults disturbs the programs for the time of the history. One API server goes on at any time, unless etcd does not.
 func (t *historyTest) causeFaults(tCtx ktesting.TContext) {
 	tCtx.Helper()
 	random := rand.New(rand.NewPCG(t.seed, 1))
 	pause := func(longest time.Duration) time.Duration { return time.Duration(random.Int64N(int64(longest))) }
+	faults := t.chosenFaults()
 	for end := time.Now().Add(t.duration); time.Now().Before(end); {
 		select {
 		case <-t.found:
 			return
 		case <-time.After(pause(6 * time.Second)):
 		}
-		i, f := random.IntN(len(t.replicas)), historyFaults[random.IntN(len(historyFaults))]
+		i, f := random.IntN(len(t.replicas)), faults[random.IntN(len(faults))]
 		d := disturbance{
 			replica: t.replicas[i], release: t.releases[i], long: 4*time.Second + pause(12*time.Second), short: pause(3 * time.Second),
-			meanwhile: random.IntN(2) == 0, member: random.IntN(etcdMembers),
+			meanwhile: random.IntN(2) == 0, member: random.IntN(etcdMembers), random: rand.New(rand.NewPCG(random.Uint64(), 2)),
 		}
 		if t.without.Has(f.name) {
 			continue
@@ -142,16 +163,19 @@ func killControllerManager(t *historyTest, tCtx ktesting.TContext, d disturbance
 // for wanted that nobody has withdrawn, and than rules allow for that.
 const idle = 22 * time.Second
 
-// stopControllerManagers has others change what controllers have begun: the next ones find that all at once.
+// stopControllerManagers has others change what controllers have begun, and call off drains: the next ones find that all at
+// once.
 func stopControllerManagers(t *historyTest, tCtx ktesting.TContext, d disturbance) {
 	tCtx.Helper()
+	client := t.clients[0]
+	t.beginDrain(tCtx, client)
 	for _, replica := range t.replicas {
 		_ = replica.KillControllerManager() // One that has lost its lease has ended by itself.
 	}
-	select {
-	case <-t.found:
-	case <-time.After(idle + d.long):
-	}
+	// What waits for budgets may go, and is not wanted any more.
+	_ = endAll(tCtx, client)
+	letGo(tCtx, client, tCtx.Namespace())
+	t.pause(idle + d.long)
 	t.awaitNetwork()
 	for i, replica := range t.replicas {
 		tCtx.ExpectNoError(replica.StartControllerManager(tCtx, t.releases[i]))
@@ -219,10 +243,18 @@ func (t *historyTest) compact(tCtx ktesting.TContext) {
 	}
 }
 
-// outage is a network between nodes and API servers that fails: nobody hears of the nodes. The mechanic sees to their
-// return.
+// outage is a network between nodes and API servers that fails: nobody hears of the nodes, some of which may be drained. The
+// mechanic sees to their return.
 func outage(t *historyTest, tCtx ktesting.TContext, d disturbance) {
 	tCtx.Helper()
+	if client := t.clients[0]; d.meanwhile {
+		t.beginDrain(tCtx, client)
+		defer func() {
+			t.pause(takeover) // The drain goes on when the nodes are back.
+			_ = endAll(tCtx, client)
+			letGo(tCtx, client, tCtx.Namespace())
+		}()
+	}
 	t.isOut.Store(true)
 	defer t.isOut.Store(false)
 	end, lost := time.Now().Add(d.long), 0

@@ -18,9 +18,13 @@ package system
 
 import (
 	"net/url"
+	"regexp"
 	"slices"
+	"testing"
 	"time"
 
+	"go.etcd.io/etcd/api/v3/etcdserverpb"
+	"google.golang.org/protobuf/proto"
 	"k8s.io/client-go/rest"
 	"k8s.io/kubernetes/test/utils/client-go/ktesting"
 	"k8s.io/kubernetes/test/utils/controlplane"
@@ -71,12 +75,47 @@ func newHistoryNetwork(tCtx ktesting.TContext, replica *controlplane.ControlPlan
 	var servers []string
 	for _, server := range replica.EtcdServers() {
 		n.etcd = append(n.etcd, open(server))
+		n.etcd[len(n.etcd)-1].Tell(watchesIn)
 		servers = append(servers, "http://"+n.etcd[len(n.etcd)-1].Address())
 	}
 	replica.UseEtcdServers(servers)
 	n.controllerManager = []*tcpproxy.Proxy{open(replica.Config().Host)}
 	n.clients = []*tcpproxy.Proxy{open(replica.Config().Host)}
 	return n
+}
+
+// aWatch begins a watch of etcd, whose key is in a message that is in another one. What reads or writes has the key in the
+// first message.
+var aWatch = regexp.MustCompile(`(?s)\n.\n./registry/([a-z]+)/`)
+
+// watchesIn returns the resources of which kube-apiserver begins to watch changes.
+func watchesIn(said []byte) []string {
+	var resources []string
+	for _, match := range aWatch.FindAllSubmatch(said, -1) {
+		resources = append(resources, string(match[1]))
+	}
+	return resources
+}
+
+// TestWatchesIn tells what begins a watch from what reads.
+func TestWatchesIn(t *testing.T) {
+	encode := func(message proto.Message) []byte {
+		data, err := proto.Marshal(message)
+		if err != nil {
+			t.Fatal(err)
+		}
+		return append([]byte{0, 0, 0, 0, byte(len(data))}, data...) // As gRPC does.
+	}
+	key, end := []byte("/registry/nodemaintenances/"), []byte("/registry/nodemaintenances0")
+	watch := encode(&etcdserverpb.WatchRequest{RequestUnion: &etcdserverpb.WatchRequest_CreateRequest{
+		CreateRequest: &etcdserverpb.WatchCreateRequest{Key: key, RangeEnd: end, StartRevision: 7, PrevKv: true},
+	}})
+	if got := watchesIn(watch); !slices.Equal(got, []string{"nodemaintenances"}) {
+		t.Errorf("a watch is of %q, want nodemaintenances", got)
+	}
+	if got := watchesIn(encode(&etcdserverpb.RangeRequest{Key: key, RangeEnd: end, Limit: 500})); got != nil {
+		t.Errorf("what reads is taken for a watch of %q", got)
+	}
 }
 
 // throughProxy returns a configuration for what asks an API server through a proxy.

@@ -57,6 +57,8 @@ const (
 	historyCountVariable   = "HISTORY_COUNT"
 	historyWithoutVariable = "HISTORY_WITHOUT"
 	historyShortenVariable = "HISTORY_SHORTEN"
+	// historyFaultsVariable names the only faults that there are, with commas between them. All by default.
+	historyFaultsVariable = "HISTORY_FAULTS"
 	// historyLengthVariable is how long there are actors and faults, such as 10m.
 	historyLengthVariable = "HISTORY_LENGTH"
 	// historyRuleVariable is a rule with which a history ends as soon as it is broken.
@@ -84,6 +86,8 @@ type historyTest struct {
 	duration time.Duration
 	// without are the names of the actors and faults that are left out.
 	without sets.Set[string]
+	// only are the names of the only faults; all if empty.
+	only sets.Set[string]
 	// enough are the rules with which the history ends when one is broken; found is closed then.
 	enough sets.Set[string]
 	found  chan struct{}
@@ -138,6 +142,13 @@ func testHistories(tCtx ktesting.TContext) {
 	if rule := os.Getenv(historyRuleVariable); rule != "" {
 		enough.Insert(rule)
 	}
+	only := sets.New[string]()
+	if text := os.Getenv(historyFaultsVariable); text != "" {
+		only.Insert(strings.Split(text, ",")...)
+		if unknown := only.Difference(sets.New(faultNames()...)); unknown.Len() > 0 {
+			tCtx.Fatalf("%s: there are no faults %q, but %q", historyFaultsVariable, sets.List(unknown), faultNames())
+		}
+	}
 	duration := historyDuration
 	if text := os.Getenv(historyLengthVariable); text != "" {
 		duration, err = time.ParseDuration(text)
@@ -145,9 +156,9 @@ func testHistories(tCtx ktesting.TContext) {
 	}
 	shortens := os.Getenv(historyShortenVariable) != ""
 	for i := range uint64(count) {
-		broken := runHistory(tCtx, p, seed+i, duration, without, enough, !shortens)
+		broken := runHistory(tCtx, p, seed+i, duration, without, only, enough, !shortens)
 		if len(broken) > 0 && shortens {
-			shortened := shortenHistory(tCtx, p, seed+i, duration, without, broken)
+			shortened := shortenHistory(tCtx, p, seed+i, duration, without, only, broken)
 			tCtx.Logf("it is enough for that: make test-histories SEED=%d COUNT=1 LENGTH=%v WITHOUT='%s'", seed+i, duration, strings.Join(sets.List(shortened), ","))
 		}
 	}
@@ -155,13 +166,13 @@ func testHistories(tCtx ktesting.TContext) {
 
 // runHistory returns the rules that a history breaks, which ends when one of some rules is. One that runs beside others
 // begins later, and returns none.
-func runHistory(tCtx ktesting.TContext, p programs, seed uint64, duration time.Duration, without, enough sets.Set[string], besideOthers bool) (broken sets.Set[string]) {
+func runHistory(tCtx ktesting.TContext, p programs, seed uint64, duration time.Duration, without, only, enough sets.Set[string], besideOthers bool) (broken sets.Set[string]) {
 	broken = sets.New[string]()
 	run(tCtx, fmt.Sprintf("seed %d", seed), func(tCtx ktesting.TContext) {
 		if besideOthers {
 			tCtx.Parallel()
 		}
-		t := &historyTest{seed: seed, duration: duration, bin: p.fork, without: without, enough: enough, found: make(chan struct{}), opensDoor: seed%2 == 0, checker: history.NewChecker(history.AllRules()), refusals: map[string]int{}}
+		t := &historyTest{seed: seed, duration: duration, bin: p.fork, without: without, only: only, enough: enough, found: make(chan struct{}), opensDoor: seed%2 == 0, checker: history.NewChecker(history.AllRules()), refusals: map[string]int{}}
 		defer func() {
 			for _, violation := range t.checker.Violations() {
 				broken.Insert(violation.Rule)
@@ -173,7 +184,7 @@ func runHistory(tCtx ktesting.TContext, p programs, seed uint64, duration time.D
 }
 
 // shortenHistory leaves out as many actors and faults as it can, half of them first, as long as one of the rules is broken.
-func shortenHistory(tCtx ktesting.TContext, p programs, seed uint64, duration time.Duration, without, broken sets.Set[string]) sets.Set[string] {
+func shortenHistory(tCtx ktesting.TContext, p programs, seed uint64, duration time.Duration, without, only, broken sets.Set[string]) sets.Set[string] {
 	var leaveOut func(names []string)
 	leaveOutEach := func(names []string) {
 		leaveOut(names[:len(names)/2])
@@ -184,7 +195,7 @@ func shortenHistory(tCtx ktesting.TContext, p programs, seed uint64, duration ti
 		if len(names) == 0 {
 			return
 		}
-		if fewer := without.Clone().Insert(names...); runHistory(tCtx, p, seed, duration, fewer, broken, false).HasAny(sets.List(broken)...) {
+		if fewer := without.Clone().Insert(names...); runHistory(tCtx, p, seed, duration, fewer, only, broken, false).HasAny(sets.List(broken)...) {
 			without = fewer
 		} else if len(names) > 1 {
 			leaveOutEach(names)
@@ -206,6 +217,7 @@ func (t *historyTest) run(tCtx ktesting.TContext, p programs) {
 		createHistoryNode(tCtx, i)
 	}
 
+	actors := newHistoryActors(t, tCtx.Namespace())
 	limit := &coordinationv1alpha1.NodeMaintenanceBudget{
 		ObjectMeta: metav1.ObjectMeta{Name: historyBudget},
 		Spec: coordinationv1alpha1.NodeMaintenanceBudgetSpec{
@@ -214,16 +226,23 @@ func (t *historyTest) run(tCtx ktesting.TContext, p programs) {
 			Topology:       &coordinationv1alpha1.NodeMaintenanceTopology{Key: "rack", MaxDomains: 2},
 		},
 	}
+	if actors.strict {
+		limit.Spec.MaxUnavailable = ptr.To(intstr.FromInt32(1))
+	}
 	create(tCtx, tCtx.Client().CoordinationV1alpha1().NodeMaintenanceBudgets(), limit)
 
 	startEvictionWebhook(tCtx, t.decideSlowly)
-	actors := newHistoryActors(t, tCtx.Namespace())
 	stopKubelets := startLoops(tCtx, actors.loops(carriers)...)
 	defer stopKubelets()
 	stopOthers := startLoops(tCtx, actors.loops(deciders)...)
 	t.causeFaults(tCtx)
+	ending := t.ending()
+	if ending != asItIs && !t.isEnough() {
+		t.beginDrain(tCtx, tCtx.Client())
+	}
 	stopOthers()
 	t.removeLimits(tCtx)
+	t.end(tCtx, ending)
 	t.isCalm.Store(true)
 	if !t.isEnough() {
 		t.expectEnd(tCtx)
@@ -235,7 +254,7 @@ func (t *historyTest) report(tCtx ktesting.TContext) {
 	tCtx.Helper()
 	violations := t.checker.Violations()
 	for i := range violations {
-		tCtx.Errorf("%s\nrepeat: make test-histories SEED=%d COUNT=1 LENGTH=%v", violations[i].String(), t.seed, t.duration)
+		tCtx.Errorf("%s\nrepeat: make test-histories SEED=%d COUNT=1 LENGTH=%v FAULTS='%s'", violations[i].String(), t.seed, t.duration, strings.Join(sets.List(t.only), ","))
 	}
 	tally := t.checker.Tally()
 	tCtx.Logf("seed %d: %d revisions, %d violations, %v, refused by a %s", t.seed, t.checker.Revisions(), len(violations), tally, t.describeRefusals())
@@ -403,7 +422,7 @@ func (t *historyTest) expectEnd(tCtx ktesting.TContext) {
 			t.checker.Break(history.Liveness, strings.Join(left, "; "))
 		}
 	}()
-	awaitWithin(tCtx.WithValue(endedKey{}, func() error { return nil }), calmDuration, "all requests and maintenances to end", func(tCtx ktesting.TContext) {
+	awaitWithin(whoeverEnds(tCtx), calmDuration, "all requests and maintenances to end", func(tCtx ktesting.TContext) {
 		t.restartEnded(tCtx)
 		requests, err := t.clients[0].CoordinationV1alpha1().EvictionRequests(tCtx.Namespace()).List(tCtx, metav1.ListOptions{})
 		tCtx.ExpectNoError(err)

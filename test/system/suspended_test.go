@@ -241,31 +241,19 @@ func startEvictionWebhook(tCtx ktesting.TContext, decide func(pod string) *metav
 	tCtx.Helper()
 	probe := create(tCtx, tCtx.Client().CoreV1().Pods(tCtx.Namespace()), newPod(tCtx.Namespace()+"-probe"))
 	var probed atomic.Bool
-	server := httptest.NewTLSServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
-		review := admissionv1.AdmissionReview{}
-		if err := json.NewDecoder(r.Body).Decode(&review); err != nil {
-			http.Error(w, err.Error(), http.StatusBadRequest)
-			return
-		}
-		response := &admissionv1.AdmissionResponse{UID: review.Request.UID}
-		if review.Request.Name == probe.Name {
+	server := serveReviews(func(request *admissionv1.AdmissionRequest) *metav1.Status {
+		if request.Name == probe.Name {
 			probed.Store(true)
-		} else {
-			response.Result = decide(review.Request.Name)
+			return nil
 		}
-		response.Allowed = response.Result == nil
-		review.Response = response
-		_ = json.NewEncoder(w).Encode(review) // A client that has gone needs no answer.
-	}))
+		return decide(request.Name)
+	})
 	tCtx.Cleanup(server.Close)
 	create(tCtx, tCtx.Client().AdmissionregistrationV1().ValidatingWebhookConfigurations(), &admissionregistrationv1.ValidatingWebhookConfiguration{
 		ObjectMeta: metav1.ObjectMeta{Name: tCtx.Namespace()},
 		Webhooks: []admissionregistrationv1.ValidatingWebhook{{
-			Name: "evictions.example.com",
-			ClientConfig: admissionregistrationv1.WebhookClientConfig{
-				URL:      &server.URL,
-				CABundle: pem.EncodeToMemory(&pem.Block{Type: "CERTIFICATE", Bytes: server.Certificate().Raw}),
-			},
+			Name:         "evictions.example.com",
+			ClientConfig: clientConfigOf(server),
 			Rules: []admissionregistrationv1.RuleWithOperations{{
 				Operations: []admissionregistrationv1.OperationType{admissionregistrationv1.Create},
 				Rule:       admissionregistrationv1.Rule{APIGroups: []string{""}, APIVersions: []string{"v1"}, Resources: []string{"pods/eviction"}},
@@ -285,6 +273,29 @@ func startEvictionWebhook(tCtx ktesting.TContext, decide func(pod string) *metav
 			tCtx.Fatal("it is not")
 		}
 	})
+}
+
+// serveReviews serves a webhook, which allows what decide returns nil for.
+func serveReviews(decide func(request *admissionv1.AdmissionRequest) *metav1.Status) *httptest.Server {
+	return httptest.NewTLSServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		review := admissionv1.AdmissionReview{}
+		if err := json.NewDecoder(r.Body).Decode(&review); err != nil {
+			http.Error(w, err.Error(), http.StatusBadRequest)
+			return
+		}
+		response := &admissionv1.AdmissionResponse{UID: review.Request.UID, Result: decide(review.Request)}
+		response.Allowed = response.Result == nil
+		review.Response = response
+		_ = json.NewEncoder(w).Encode(review) // A client that has gone needs no answer.
+	}))
+}
+
+// clientConfigOf is how API servers reach a webhook.
+func clientConfigOf(server *httptest.Server) admissionregistrationv1.WebhookClientConfig {
+	return admissionregistrationv1.WebhookClientConfig{
+		URL:      &server.URL,
+		CABundle: pem.EncodeToMemory(&pem.Block{Type: "CERTIFICATE", Bytes: server.Certificate().Raw}),
+	}
 }
 
 // settle waits until each pod either terminates or has a request that is canceled. Both would be a lie.
