@@ -32,6 +32,7 @@ import (
 	v1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/apimachinery/pkg/util/intstr"
 	"k8s.io/component-helpers/node/maintenance"
 	"k8s.io/kubernetes/test/utils/client-go/ktesting"
@@ -47,13 +48,13 @@ const (
 	// watchSlack is longer than rules allow for what a watch has to tell.
 	watchSlack = 6 * time.Second
 	// webhookSeen is after what time API servers call a new webhook.
-	webhookSeen = 2 * time.Second
-	// pairBudget allows one of two nodes, and closedBudget none of one.
+	webhookSeen = 3 * time.Second
+	// pairBudget is about two nodes, of which it allows one when it is opened, and closedBudget about one of them.
 	pairBudget, closedBudget = "pair", "closed"
 	// takeover is in what time after the last sign of a leader another one leads, and has decided.
 	takeover = 16 * time.Second
 	// holdup is how long a webhook is there that holds a write, and waits for one.
-	holdup = 8 * time.Second
+	holdup = 12 * time.Second
 )
 
 // leader returns which replica has the controller manager that leads, or -1 if none says so.
@@ -139,9 +140,14 @@ func (h *heldWrite) ends() bool {
 func holdStatus(t *historyTest, tCtx ktesting.TContext, d disturbance) {
 	tCtx.Helper()
 	waitsForEnd := d.random.IntN(2) == 0
-	nodes := d.random.Perm(historyNodes)
-	older, younger := fmt.Sprintf("node-%d", nodes[0]), fmt.Sprintf("node-%d", nodes[1])
+	older, younger := "", ""
 	if !waitsForEnd {
+		free := t.freeNodes(tCtx)
+		if len(free) < 2 {
+			return
+		}
+		d.random.Shuffle(len(free), func(i, j int) { free[i], free[j] = free[j], free[i] })
+		older, younger = free[0], free[1]
 		defer t.beginElsewhere(tCtx, older, younger)()
 	}
 	held, goOn := make(chan *heldWrite, 1), make(chan struct{})
@@ -189,14 +195,17 @@ func holdStatus(t *historyTest, tCtx ktesting.TContext, d disturbance) {
 		})
 	}()
 	if !waitsForEnd {
-		t.pause(webhookSeen)
 		if name := begin(tCtx, t.clients[0], nodesNamed(younger)); name != "" {
 			defer func() { _ = endMaintenance(tCtx, t.clients[0], name, true) }()
 		}
+		t.pause(webhookSeen) // And the node says that it waits: nobody has to write it before it is its turn.
+		open := []byte(`{"spec":{"maxUnavailable":1}}`)
+		_, _ = t.clients[0].CoordinationV1alpha1().NodeMaintenanceBudgets().Patch(tCtx, pairBudget, types.MergePatchType, open, metav1.PatchOptions{})
 	}
 	select {
 	case <-t.found:
 	case <-time.After(holdup):
+		tCtx.Logf("nothing was written that was to be held: end %t, on %s", waitsForEnd, younger)
 	case w := <-held:
 		if waitsForEnd {
 			t.announceWhileHeld(tCtx, w)
@@ -216,20 +225,37 @@ func (t *historyTest) announceWhileHeld(tCtx ktesting.TContext, w *heldWrite) {
 	}
 }
 
-// beginElsewhere begins with one node in place of all that goes on, as far as one of two budgets allows: the other one, which
-// allows one of two nodes, would. It returns how that ends.
+// freeNodes calls all maintenances off, and returns the nodes that are free after a while.
+func (t *historyTest) freeNodes(tCtx ktesting.TContext) []string {
+	tCtx.Helper()
+	_ = endAll(tCtx, t.clients[0])
+	t.pause(watchSlack)
+	nodes, err := t.clients[0].CoreV1().Nodes().List(tCtx, metav1.ListOptions{})
+	if err != nil {
+		return nil
+	}
+	var free []string
+	for i := range nodes.Items {
+		if node := &nodes.Items[i]; !node.Spec.Unschedulable && maintenance.IsReady(node) {
+			free = append(free, node.Name)
+		}
+	}
+	_ = endAll(tCtx, t.clients[0]) // Others may have begun again.
+	return free
+}
+
+// beginElsewhere begins with one node, as far as two budgets allow, which are closed. It returns how that ends.
 func (t *historyTest) beginElsewhere(tCtx ktesting.TContext, node, other string) (end func()) {
 	tCtx.Helper()
 	client := t.clients[0]
 	budgets := client.CoordinationV1alpha1().NodeMaintenanceBudgets()
-	_ = endAll(tCtx, client)
 	for name, of := range map[string][]string{pairBudget: {node, other}, closedBudget: {node}} {
 		terms := nodesNamed(of...)
 		_, _ = budgets.Create(tCtx, &coordinationv1alpha1.NodeMaintenanceBudget{
 			ObjectMeta: metav1.ObjectMeta{Name: name},
 			Spec: coordinationv1alpha1.NodeMaintenanceBudgetSpec{
 				NodeSelector:   &v1.NodeSelector{NodeSelectorTerms: []v1.NodeSelectorTerm{terms}},
-				MaxUnavailable: ptr.To(intstr.FromInt(len(of) - 1)),
+				MaxUnavailable: ptr.To(intstr.FromInt32(0)),
 			},
 		}, metav1.CreateOptions{})
 	}

@@ -1332,8 +1332,8 @@ func TestUnfinished(t *testing.T) {
 				m.DeletionTimestamp = &metav1.Time{Time: time.Unix(1, 0)}
 			})
 		}, "maintenance m is being deleted"},
-		"requested for ever":  {func(s *story) { s.node(); s.pod(); s.request(forDrain) }, "the eviction of pod web-0 (UID 6b2a37a5) is requested for a drain"},
-		"requested by others": {func(s *story) { s.node(); s.pod(); s.request() }, ""},
+		"requested for ever":                        {func(s *story) { s.node(); s.pod(); s.request(forDrain) }, "the eviction of pod web-0 (UID 6b2a37a5) is requested for a drain"},
+		"requested by others":                       {func(s *story) { s.node(); s.pod(); s.request() }, ""},
 		"requested for ever after the pod has gone": {func(s *story) { s.node(); s.request() }, "pod web-0 is gone, and request"},
 		"planned for ever":                          {func(s *story) { s.maintenance(complete); s.node(saysPlanned) }, "node n1 says MaintenancePlanned, and no maintenance selects it"},
 		"planned for a drain, as it says":           {func(s *story) { s.maintenance(); s.node(saysPlanned) }, ""},
