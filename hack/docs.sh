@@ -44,11 +44,12 @@ write_api() {
 
 # API reference
 
-The fields of [EvictionRequest](#evictionrequest) and [NodeMaintenance](#nodemaintenance), and those
-that this project adds to [pods](#podspec), to [nodes](#nodestatus), and to Deployments and
-ReplicaSets ([DownscalePodPicker](#downscalepodpicker)). `kubectl explain` prints the same texts.
-[EvictionRequest](eviction-request.md), [NodeMaintenance](node-maintenance.md) and [Choose the pods
-that a scale-down removes](../how-to/choose-pods-to-remove.md) explain the behaviour.
+The fields of [EvictionRequest](#evictionrequest), [NodeMaintenance](#nodemaintenance) and
+[NodeMaintenanceBudget](#nodemaintenancebudget), and those added to [pods](#podspec),
+[nodes](#nodestatus), Deployments and ReplicaSets ([DownscalePodPicker](#downscalepodpicker)).
+`kubectl explain` prints the same texts. [EvictionRequest](eviction-request.md),
+[NodeMaintenance](node-maintenance.md) and [Choose the pods that a scale-down
+removes](../how-to/choose-pods-to-remove.md) explain the behaviour.
 INTRODUCTION
   write_types coordination/v1alpha1 '.*'
   write_types core/v1 "${CORE_TYPES}"
