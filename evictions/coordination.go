@@ -40,7 +40,7 @@ const CoordinationClockSkew = 10 * time.Second
 // CoordinationRules are those of coordination.k8s.io (KEP-4563, Interceptor).
 var CoordinationRules = Rules{MaxClockSkew: CoordinationClockSkew, MaxMessageLength: 32768, MaxMessageBytes: 65536, CanForbid: true}
 
-// coordinationHeartbeatDeadline is the default of spec.heartbeatDeadlineSeconds, for requests that were stored without it.
+// coordinationHeartbeatDeadline is the default of spec.heartbeatDeadlineSeconds, should a request lack it.
 const coordinationHeartbeatDeadline = 20 * time.Minute
 
 // forbid is the value of status.evictionRequestCancellationPolicy that cannot be revoked.

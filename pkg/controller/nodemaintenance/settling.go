@@ -159,7 +159,7 @@ func isReplacement(pod *v1.Pod) bool {
 }
 
 const (
-	// defaultSettleTimeout is the default of the API, for objects that were stored without it.
+	// defaultSettleTimeout is the default of the API, should an object lack the field.
 	defaultSettleTimeout = 10 * time.Minute
 
 	// maxSettleTimeout is the longest that the API allows.

@@ -18,6 +18,7 @@ limitations under the License.
 package fuzzer
 
 import (
+	coordinationv1alpha1 "k8s.io/api/coordination/v1alpha1"
 	runtimeserializer "k8s.io/apimachinery/pkg/runtime/serializer"
 	"k8s.io/kubernetes/pkg/apis/coordination"
 	"k8s.io/utils/ptr"
@@ -30,7 +31,7 @@ var Funcs = func(codecs runtimeserializer.CodecFactory) []interface{} {
 		func(spec *coordination.EvictionRequestSpec, c randfill.Continue) {
 			c.FillNoCustom(spec)
 			if spec.HeartbeatDeadlineSeconds == nil {
-				spec.HeartbeatDeadlineSeconds = ptr.To[int32](1200)
+				spec.HeartbeatDeadlineSeconds = ptr.To[int32](coordinationv1alpha1.DefaultHeartbeatDeadlineSeconds)
 			}
 		},
 		func(spec *coordination.NodeMaintenanceSpec, c randfill.Continue) {

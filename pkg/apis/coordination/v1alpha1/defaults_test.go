@@ -26,7 +26,8 @@ import (
 	"k8s.io/utils/ptr"
 )
 
-// The controller and kubectl rely on these values: none of them is ever unset in a stored object.
+// The controllers and kubectl rely on these values: the API server also sets them when it reads an object that was stored
+// without them.
 func TestDefaults(t *testing.T) {
 	maintenance := func(spec coordinationv1alpha1.NodeMaintenanceSpec) runtime.Object {
 		return &coordinationv1alpha1.NodeMaintenance{Spec: spec}
@@ -39,6 +40,12 @@ func TestDefaults(t *testing.T) {
 		Settle: &coordinationv1alpha1.NodeMaintenanceSettle{TimeoutSeconds: ptr.To[int32](1)},
 	}, DrainedWhen: &coordinationv1alpha1.NodeMaintenanceDrainedWhen{TimeoutSeconds: ptr.To[int32](1)}}
 	for name, test := range map[string]struct{ object, want runtime.Object }{
+		"a request": {
+			object: &coordinationv1alpha1.EvictionRequest{},
+			want: &coordinationv1alpha1.EvictionRequest{Spec: coordinationv1alpha1.EvictionRequestSpec{
+				HeartbeatDeadlineSeconds: ptr.To[int32](coordinationv1alpha1.DefaultHeartbeatDeadlineSeconds),
+			}},
+		},
 		"a maintenance without a rollout gets none": {
 			object: maintenance(coordinationv1alpha1.NodeMaintenanceSpec{}),
 			want:   maintenance(coordinationv1alpha1.NodeMaintenanceSpec{Stage: "Idle"}),

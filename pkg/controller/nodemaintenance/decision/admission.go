@@ -45,7 +45,7 @@ const (
 	// DaemonSet, whose changes cause no event here.
 	HealthInterval = 5 * time.Second
 
-	// DefaultReturnTimeout is the default of the API, for objects that were stored without it.
+	// DefaultReturnTimeout is the default of the API, should an object lack the field.
 	DefaultReturnTimeout = 30 * time.Minute
 )
 

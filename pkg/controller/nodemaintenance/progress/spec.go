@@ -248,7 +248,7 @@ func (o *Spec) DetachTimeout() time.Duration {
 	return time.Duration(ptr.Deref(o.drainedWhen.TimeoutSeconds, int32(defaultDetachTimeout/time.Second))) * time.Second
 }
 
-// defaultDetachTimeout is the default of the API, for objects that were stored without it.
+// defaultDetachTimeout is the default of the API, should an object lack the field.
 const defaultDetachTimeout = 10 * time.Minute
 
 // FailureKey identifies a blocker of a write that fails.

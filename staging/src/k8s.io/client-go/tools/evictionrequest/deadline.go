@@ -92,8 +92,8 @@ func LastSignOfLife(request *coordinationv1alpha1.EvictionRequest) time.Time {
 }
 
 // HeartbeatDeadline returns how long an active interceptor may go without a heartbeat before the
-// next one is activated. It is spec.heartbeatDeadlineSeconds, or the default for requests that were
-// stored without it.
+// next one is activated. It is spec.heartbeatDeadlineSeconds, or the default for requests
+// that lack it.
 func HeartbeatDeadline(request *coordinationv1alpha1.EvictionRequest) time.Duration {
 	if seconds := request.Spec.HeartbeatDeadlineSeconds; seconds != nil {
 		return time.Duration(*seconds) * time.Second

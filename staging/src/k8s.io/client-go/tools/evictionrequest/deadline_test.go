@@ -20,8 +20,11 @@ import (
 	"testing"
 	"time"
 
+	coordinationv1alpha1 "k8s.io/api/coordination/v1alpha1"
 	v1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/client-go/tools/evictions"
 	"k8s.io/utils/ptr"
 )
 
@@ -101,5 +104,13 @@ func TestIsPassable(t *testing.T) {
 				t.Errorf("got %t, want %t", got, test.want)
 			}
 		})
+	}
+}
+
+// The library for everybody cannot import the API, so it has the default as a value of its own.
+func TestDefaultDeadlineOfTheLibrary(t *testing.T) {
+	want := HeartbeatDeadline(&coordinationv1alpha1.EvictionRequest{})
+	if got := evictions.Coordination(nil).Read(&unstructured.Unstructured{Object: map[string]any{}}, "a.example.com").HeartbeatDeadline; got != want {
+		t.Errorf("package evictions: %v, want that of the API, %v", got, want)
 	}
 }

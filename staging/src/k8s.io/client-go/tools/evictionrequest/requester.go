@@ -41,8 +41,8 @@ import (
 type RequesterOptions struct {
 	// HeartbeatDeadlineSeconds is how long an interceptor of the pod may go without a heartbeat
 	// before the next one is activated: from 120 to 21600. 0 means the default of the API server,
-	// 1200. The first requester of a pod sets it. Requesters that join later lower it to their own if
-	// that is smaller, but not below 1200.
+	// DefaultHeartbeatDeadlineSeconds of the API. The first requester of a pod sets it. Requesters
+	// that join later lower it to their own if that is smaller, but not below the default.
 	HeartbeatDeadlineSeconds int32
 
 	// Clock is used for the delays between attempts while a finished request blocks a new one. The

@@ -37,6 +37,7 @@ import (
 	"k8s.io/apimachinery/pkg/util/validation"
 	"k8s.io/apimachinery/pkg/util/validation/field"
 	"k8s.io/client-go/tools/evictionrequest"
+	"k8s.io/utils/ptr"
 )
 
 // lifecycleVersion is the version of upstream's API, which appeared in 1.37.
@@ -56,8 +57,8 @@ const (
 	conditionFailed        = "Failed"
 )
 
-// defaultHeartbeatDeadline is that of a request here, and that of all evictions in 1.37, in seconds.
-const defaultHeartbeatDeadline = 1200
+// lifecycleHeartbeatDeadline is that of all evictions in 1.37, in seconds.
+const lifecycleHeartbeatDeadline = 20 * 60
 
 // maxRequesters is the maximum number of requesters of a request here.
 const maxRequesters = 100
@@ -331,8 +332,8 @@ func requestersFromLifecycle(request *coordinationv1alpha1.EvictionRequest) sets
 
 // reportRequestLosses reports what a request of 1.37 cannot say.
 func (c *converter) reportRequestLosses(where source, old *coordinationv1alpha1.EvictionRequest) {
-	if deadline := old.Spec.HeartbeatDeadlineSeconds; deadline != nil && *deadline != defaultHeartbeatDeadline {
-		c.add(isLost, where, withValue("spec.heartbeatDeadlineSeconds", *deadline), "the deadline is %d seconds for all evictions in 1.37: let responders report earlier", defaultHeartbeatDeadline)
+	if deadline := ptr.Deref(old.Spec.HeartbeatDeadlineSeconds, coordinationv1alpha1.DefaultHeartbeatDeadlineSeconds); deadline != lifecycleHeartbeatDeadline {
+		c.add(isLost, where, withValue("spec.heartbeatDeadlineSeconds", deadline), "the deadline is %d seconds for all evictions in 1.37: let responders report earlier", lifecycleHeartbeatDeadline)
 	}
 	if old.Status.EvictionRequestCancellationPolicy == coordinationv1alpha1.EvictionRequestCancellationPolicyForbid {
 		c.add(isLost, where, "status.evictionRequestCancellationPolicy=Forbid", "every eviction can be canceled in 1.37: keep the requester until the pod is gone")
