@@ -49,8 +49,8 @@ limitations under the License.
 //     deletions are over that were sent before it was taken out of the record. Only then is the request canceled.
 //   - A rollout comes first, and takes over the extra replicas, which upstream counts within maxSurge. While a
 //     Deployment is paused in a rollout, pods are passed on as far as it has its replicas without them.
-//   - A replacement that came to a node after a maintenance has claimed it is none (isMisplaced). When its
-//     eviction is requested, it makes room for another one, which is no progress.
+//   - A pod that was bound to a node after a maintenance had claimed the node does not count as a replacement
+//     (isMisplaced). When its eviction is requested, it makes room for another one, which is no progress.
 //   - A turn ends at once for each replacement that cannot be scheduled before the old pod has left
 //     (cannotBeScheduled).
 //   - Without progress until the progress deadline, the pod is passed on. The extra replica stays while the pod
@@ -83,9 +83,12 @@ limitations under the License.
 //	eviction_unschedulable.go      replacements that cannot be scheduled before the old pods have left
 //	eviction_contest.go            surges that other clients revert
 //	eviction_turn_result.go        what the turns report
-//	eviction_surger.go             the hook in the sync, and the turns
+//	eviction_surger.go             the hook in the sync, and the turns. The patches that call it:
+//	                               deployment_controller.go.patch (prepareReplicaSets), sync.go.patch
+//	                               (writeReplicaSet, noteRollout, setCondition), progress.go.patch (setCondition)
 //	eviction_watch.go              which event enqueues which Deployment
 //	eviction_condition.go          the condition EvictionInProgress
-//	eviction_pacing.go             Deployments without a surge
+//	eviction_pacing.go             Deployments without a surge; util/eviction_pacing.go says which they are
 //	downscale_pod_picker.go        how ReplicaSets get their picker
+//	metrics/                       the metrics of turns and surges
 package deployment

@@ -99,17 +99,17 @@ limitations under the License.
 //     the gate EvictionLane. Without it, each eviction writes the status of the budget, and the loser of two
 //     writes waits half a second. Pods without a budget, or with several, which the API server never evicts, are
 //     evicted independently.
-//   - However many pods wait for a budget that allows nothing, the API server is asked about one of them, and what
-//     a request says about that is written once, later answers only in the request of that pod. The next question
-//     follows after 1, 2, 4, 8, then every 15 minutes (budget_verdicts.go); these delays begin again when the budget
+//   - However many pods wait for a budget that allows nothing, the API server is asked about one of them. The
+//     other requests record the first answer only; later answers are written to the request of that pod. The next
+//     question follows after 1, 2, 4, 8, then every 15 minutes (budget_verdicts.go); these delays begin again when the budget
 //     has let a pod go, or its spec has changed. If something else refuses the attempt, such as a webhook, another
 //     pod is tried ten seconds later. A pod leaves when the cached budget allows it. While a budget lets pods go one
 //     after the other, nothing is recorded about those that wait, until none was evicted for ten seconds.
 //   - If the API server contradicts the cached budget, its queue rests until the cache has a newer version, for
-//     one second, or ten if that happens repeatedly.
+//     one second, doubling to ten if that happens repeatedly.
 //   - Other refusals are about one pod. They follow the same schedule, and are retried when the pod changes, after
-//     5 seconds, doubling to a minute. A conflict is retried within two seconds: who writes to a pod must not be
-//     able to keep it. After half a minute of answers that say nothing about the pod, such as conflicts and timeouts of
+//     5 seconds, doubling to a minute. A conflict is retried within two seconds: whoever keeps
+//     writing to a pod must not be able to prevent its eviction. After half a minute of answers that say nothing about the pod, such as conflicts and timeouts of
 //     webhooks, the condition Blocked says so.
 //   - If an eviction gets no response, the pod is read from the API server before the next attempt.
 //   - The budgets of a pod are looked up by its labels in one index for all controllers of a process (index.go in
@@ -142,13 +142,14 @@ limitations under the License.
 //	deletions.go                   whether a deletion may be under way, so that nothing is canceled
 //	pod_groups.go                  which pods of PodGroups are evicted one by one
 //	label_pace.go                  when labels of the pod that others change are copied again
-//	calls.go                       when callers of pods/eviction have given up
+//	calls.go                       when callers of pods/eviction have given up, and the withdrawal of their requester
 //	deadlines.go, outages.go       when an interceptor times out, and when it must not
 //	server_clock.go                from which responses the clock is derived, which deadlines use
 //	garbage.go                     when a finished request is deleted; pure functions
 //	sweep.go                       one timer for all requests for which no event comes
-//	writer.go, pending_writes.go   the only code that writes requests
-//	changes.go, events.go          the changes and events of a write; metrics/ counts them
+//	writer.go, pending_writes.go   the writer of requests, of which all writes are methods (one is in calls.go)
+//	changes.go, events.go          the changes and events of a write; metrics/ counts them (metrics.go), and the
+//	                               unfinished requests (collector.go) for up to 50 names (names.go)
 //	imperative_controller.go       the built-in last interceptor: read, decide, evict, write
 //	imperative.go                  whether and when it evicts; pure functions
 //	budget_queues.go               which pods wait for which budget, and which one is next
@@ -158,5 +159,9 @@ limitations under the License.
 //	owners.go                      for whom a request is processed: the queues are shared between them
 //	statusfailures                 which statuses cannot be written; shared with other controllers
 //	podeviction                    the eviction call and the classification of its response
+//	cachestate                     state that belongs to a cache, shared by the controllers of a process: that of
+//	                               statusfailures and of lifecycleeviction/agreement
+//	config                         the configuration of the controller; config/v1alpha1 has its defaults, and
+//	                               converts the type of k8s.io/kube-controller-manager
 //	simulation_test.go             random histories, and the invariants of each
 package evictionrequest

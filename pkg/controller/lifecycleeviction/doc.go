@@ -24,8 +24,8 @@ limitations under the License.
 //	Eviction                     a view of the request of a pod, for responders and requesters
 //	EvictionRequest (coord.)     one for each pod, named after its UID: the only one on which the engine acts
 //
-// There is an Eviction for each pod of which an EvictionRequest of the group wants the eviction, and for each other one
-// that is evicted and has responders: they would not hear of it. Its name is pod-NUMBER-NAME, as that of the controller
+// There is an Eviction for each pod whose eviction an EvictionRequest of the group wants, and for each other pod that is
+// being evicted and has responders, which would otherwise not hear of it. Its name is pod-NUMBER-NAME, as that of the controller
 // of 1.38; its labels are the names of the participants, its owners the EvictionRequests. One that has failed is followed
 // by another one when the eviction is requested again; TargetEvicted is final.
 //
@@ -46,8 +46,8 @@ limitations under the License.
 // the verb intercept, to report as a responder; and the verb control for all else in statuses. Labels, owners and
 // Evictions that others make have no effect.
 //
-// While no controller runs, or only that of the other group, requesters may withdraw. So package agreement has what this
-// controller has compared since it runs, and the evictionrequest-controller waits for it with requests that nobody else
+// While no controller runs, or only that of the other group, requesters may withdraw. So package agreement records what this
+// controller has compared since it started, and the evictionrequest-controller waits for it with requests that nobody else
 // wants.
 //
 // Each write has the version that was read as a precondition, and nothing is decided while the caches lack what this
@@ -73,4 +73,6 @@ limitations under the License.
 //	responders.go   names
 //	memory.go       what is remembered about pods: paces, own writes
 //	reporting.go    events and metrics, besides those of the engine, in which responders are interceptors
+//	agreement/      which requests this controller has compared; the evictionrequest-controller reads it
+//	metrics/        the metrics
 package lifecycleeviction

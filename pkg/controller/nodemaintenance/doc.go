@@ -98,8 +98,8 @@ limitations under the License.
 //
 // Order of writes:
 //   - Nothing is changed before the finalizer is stored, so a maintenance that is deleted leaves nothing behind.
-//     One without it only keeps nodes from being uncordoned, and delays drains until its first attempt to store it
-//     has ended.
+//     Until a maintenance has its finalizer, it only keeps nodes cordoned, and delays drains until its first attempt
+//     to store the finalizer has ended.
 //   - The eviction of a pod is requested only if the stored targets of its node include it, and never because of a
 //     maintenance whose finalizer is removed.
 //   - A request is never withdrawn while a maintenance that drains the node wants the pod to leave, or if its
@@ -175,7 +175,8 @@ limitations under the License.
 //     for it. For the others it counts as left, and is a blocker that names that maintenance, but it holds up no
 //     entry of their plans.
 //   - Where a pod is skipped, the pods of DaemonSets and the static pods stay as well.
-//   - A policy that selects namespaces whose labels are not known applies.
+//   - A policy that selects namespaces applies also where the labels of a namespace are not known, unless its action
+//     is Drain.
 //   - The maintenance of a shutdown skips nothing, holds up nobody, and does not wait for what others skip:
 //     whoever has the machine can write it, and the machine goes down with these pods.
 //   - Pods that nobody stops are like skipped ones to each maintenance, as with kubectl drain --ignore-daemonsets
@@ -214,10 +215,10 @@ limitations under the License.
 // from them and from the caches.
 //
 // What is only in memory delays writes: failures, contests, pods that come back. After a restart they are retried
-// at once. Since when writes fail, the statuses say: a new process leaves a status as it is until they have failed
-// again, for half a minute at most (resume.go). A node whose drain had begun has to be empty for as long again.
-// Which maintenance has claimed a node that none selects any more is not stored: all that are in Complete wait for
-// nodes whose status or pods show that one did.
+// at once. The statuses say since when writes have been failing: a new process leaves a status as it is until they
+// have failed again, for half a minute at most (resume.go). A node whose drain had begun has to be empty for as long
+// again. It is not stored which maintenance claimed a node that none selects any more, so all maintenances in
+// Complete wait for nodes whose status or pods show that one did.
 //
 // # Reading order
 //
@@ -233,7 +234,8 @@ limitations under the License.
 //	node_status.go                 the writes of its status
 //	node_memories.go               what this process remembers of it
 //	reboots.go                     since when it is Ready in another boot
-//	policies.go, absences.go       what decides which pods stay: their namespaces, and who stops them
+//	policies.go, absences.go       what decides which pods stay: the labels of their namespaces, for podPolicies, and
+//	                               who stops them
 //	request_sync.go                one pod: request its eviction, or withdraw
 //	requests/                      which of these writes is next, and when to ask again for pods whose
 //	                               requests others withdraw
@@ -250,7 +252,8 @@ limitations under the License.
 //	write/                         all writes, which of them have failed, and events
 //	pace/                          the minimum time between writes, and the pace of what others revert
 //	resume.go                      what a process takes over that another one has found about writes that fail
-//	metrics/                       metrics
+//	metrics/                       counters (metrics.go), and gauges that are counted when they are read
+//	                               (collector.go), by Count of progress/summary.go and by count of start.go
 //
 // k8s.io/component-helpers/node/maintenance has what the controller shares with others: the standard plan, which
 // entry includes a pod, node selectors, targets, and blockers.

@@ -73,7 +73,7 @@ func newRateLimiter() workqueue.TypedRateLimiter[string] {
 }
 
 const (
-	// slowSync is how long the sync of an object takes at least that hangs, usually because of a webhook.
+	// slowSync is how long a sync must take to count as hanging, usually because of a webhook.
 	slowSync = 2 * time.Second
 
 	// slowInterval is after which time it is tried again if as many others hang as may.

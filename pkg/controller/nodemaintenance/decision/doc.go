@@ -21,12 +21,13 @@ limitations under the License.
 // # Reading order
 //
 //	facts.go       what is known of the node and its pods
-//	pod.go         a pod that is left, and what is due for it
+//	pod.go         a pod that is left, what is due for it, and what blocks it (ownBlocker: causes that do not follow from the
+//	               pod and its request)
 //	verdicts.go    which pods stay: policies skip them, or nobody stops them
 //	decision.go    what is decided
 //	decide.go      the steps of a decision
 //	cordon.go      when the node is cordoned and uncordoned, and taint.go when it has the taint planned
-//	blockers.go    what delays the writes to the node, and its release
+//	blockers.go    what delays the writes to the node, and its release; not what blocks pods
 //	drain.go       the drain targets, and how far the drain is
 //	volumes.go     which volumes keep a node without pods from being drained
 //	escalation.go  when the drain stops waiting, and for which pods

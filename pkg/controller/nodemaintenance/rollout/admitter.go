@@ -675,7 +675,7 @@ func (a *Admitter) budgetStatus(r *round, b *budget, added []coordinationv1alpha
 	return status
 }
 
-// remarks returns what an administrator has to know besides of the spec, and why nodes wait that are down.
+// remarks returns what an administrator has to know besides the spec, and why nodes wait that are down.
 func (f *Fleet) remarks(b *budget) (text string) {
 	if f.isOutage(b) {
 		cluster := ""

@@ -69,9 +69,9 @@ limitations under the License.
 //
 // # Counting
 //
-// A node is unavailable if it is not Ready, unschedulable, admitted and not given back, or pending. It is
-// disrupted if it is so for another reason than that it is unschedulable. What a budget allows depends on the
-// node:
+// A node is unavailable if it is not Ready, unschedulable, removed by others, out of service, admitted and not
+// given back, or pending. It is disrupted if it is so for another reason than that it is unschedulable. What a
+// budget allows depends on the node:
 //
 //	available  fewer than maxUnavailable nodes are unavailable
 //	cordoned   fewer than maxUnavailable nodes are disrupted: it is unavailable already, but it still runs its
@@ -117,7 +117,14 @@ limitations under the License.
 //
 // Holders that could not be written at their last attempt are the first batches, and no more than ten of them are
 // being written; then come maintenances, then budgets. What one of them could not reserve, those of later batches do
-// not: who has the status of one maintenance refused would otherwise keep places of all budgets.
+// not: otherwise, somebody whose webhook refuses the status of one maintenance could hold places in every budget.
+//
+// # The copy in kubectl
+//
+// kubectl maintenance plan foretells the batches by rules of its own, because it cannot import this package:
+// budgetForecast and nodeForecast in view_rollout_plan.go of k8s.io/kubectl/pkg/cmd/maintenance. They must agree with
+// fleet.go and decide.go: a limit that only the controller knows makes plans wrong. No test compares the two, so a new rule
+// needs a case in TestBatches there, and one in the tests here.
 //
 // # Files
 //
@@ -126,6 +133,6 @@ limitations under the License.
 //	classes.go   the same for nodes that are alike
 //	meetings.go  when budgets are open together
 //	slots.go     sets of nodes
-//	admitter.go  the protocol
+//	admitter.go  the protocol, and the statuses of budgets (budgetStatus)
 //	attempts.go  writes that may hang
 package rollout

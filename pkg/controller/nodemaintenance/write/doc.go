@@ -26,7 +26,7 @@ limitations under the License.
 //   - A failed write delays its next attempt, and no other write. It is a blocker when the API server has rejected it, or
 //     when it has failed three times for a temporary reason.
 //   - A pod is only deleted when it has the condition DisruptionTarget, and the act was confirmed after that.
-//   - An event that repeats is one that counts; one with another text is another one, up to four.
+//   - A repeated event is one event with a count; up to four different texts are events of their own.
 //
 // # Files
 //

@@ -50,8 +50,8 @@ func addNodeMaintenanceControllerRole(roles *[]rbacv1.ClusterRole, bindings *[]r
 			// Its name is reserved, so that owners of pods cannot call a drain off.
 			rbacv1helpers.NewRule(coordinationv1alpha1.EvictionRequestVerb).Groups(coordinationGroup).
 				Resources(coordinationv1alpha1.EvictionRequesterResource).Names(coordinationv1alpha1.NodeMaintenanceRequester).RuleOrDie(),
-			// The controller deletes no pods, but a requester needs this permission, see
-			// plugin/pkg/admission/evictionrequest.
+			// A requester needs to delete pods, see plugin/pkg/admission/evictionrequest. The controller itself
+			// deletes them only for spec.escalation.
 			rbacv1helpers.NewRule("get", "list", "watch", "delete").Groups(legacyGroup).Resources("pods").RuleOrDie(),
 			rbacv1helpers.NewRule("list", "watch").Groups(policyGroup).Resources("poddisruptionbudgets").RuleOrDie(),
 			// Static pods stay if kubelets may not report that they stop them.

@@ -58,9 +58,10 @@ const (
 	// targets are not published. It concerns the node, like BlockerCordonFailed.
 	BlockerNodeStatusFailed BlockerCause = "NodeStatusFailed"
 
-	// BlockerRequestFailed means that the API server refuses the EvictionRequest. The name of the
-	// blocker is that of the namespace, which often has the reason, such as a quota. No object
-	// records the refusal: only the controller that requests the eviction knows it.
+	// BlockerRequestFailed means that the EvictionRequest or its status cannot be written: the API
+	// server refuses that, others keep withdrawing it, or finalizers keep one that was deleted. The
+	// name of the blocker is that of the namespace, which often has the reason, such as a quota. No
+	// object records a refusal: only the controller that made the request knows it.
 	BlockerRequestFailed BlockerCause = "RequestFailed"
 
 	// BlockerRequestRefused means that the EvictionRequest was canceled because it cannot evict the

@@ -18,8 +18,8 @@ limitations under the License.
 // (KEP-4212): the type of a pod, the order of a drain plan, which pods the drain targets of a node
 // select, and what delays an eviction.
 //
-// The controllers of node maintenances and DaemonSets, validation, admission and kubectl use it.
-// All functions are pure.
+// The controllers of node maintenances, eviction requests and workloads, the kubelet, kube-apiserver
+// (validation, admission, registry, authorization) and kubectl use it. All functions are pure.
 //
 // # Files
 //
@@ -27,7 +27,9 @@ limitations under the License.
 //	targets.go                       drain targets, and which pods they take
 //	nodeselector.go                  node selectors, ready for many nodes
 //	nodeorder.go                     in which order nodes of a rollout begin
-//	causes.go                        why pods are left: one row for each cause
+//	causes.go                        why pods are left: one row for each cause. Those that do not follow
+//	                                 from pod and request, ownBlocker in decision/pod.go of the
+//	                                 nodemaintenance-controller finds
 //	blockers.go                      what delays an eviction, and groups of the same cause
 //	blockerlist.go, blockermessage.go  the same as a status lists them, and as sentences
 //	wait.go                          what nodes wait for, as sentences

@@ -79,7 +79,7 @@ func (p *PodPolicies) SelectNamespaces() bool {
 }
 
 // ActionFor returns what happens to a pod. namespace returns the labels of its namespace, and false if
-// they are not known: then a policy matches, unless it has the pod drained.
+// they are not known: then a policy matches, unless its action is Drain.
 func (p *PodPolicies) ActionFor(pod *v1.Pod, namespace func() (labels.Set, bool)) coordinationv1alpha1.NodeMaintenancePodAction {
 	for i := range p.policies {
 		if p.policies[i].matches(pod, namespace) {

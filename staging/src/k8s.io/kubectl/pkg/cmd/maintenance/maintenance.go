@@ -17,15 +17,18 @@ limitations under the License.
 // Package maintenance implements "kubectl maintenance", which plans, starts, watches and ends
 // NodeMaintenances.
 //
-// Its files are four rooms, and each uses only those before it:
+// Its files form four layers, each of which uses only those before it:
 //
 //   - read*.go: snapshots of NodeMaintenances and nodes, by lists and watches. The controller publishes
 //     blockers and counters in their status, and its lease says whether it runs (read_watch.go).
 //   - view_*.go: views that are made of snapshots. Those of "plan" also read pods (view_pods.go),
 //     because there is no drain yet; what only one of them needs, its file reads.
 //   - render_*.go: views as text, as lines of a log, or on a terminal.
-//   - all other files: the commands, what they need of their surroundings (environment.go), and the
-//     wait for their end (follow.go).
+//   - all other files: the commands (plan.go, start.go; status.go has watch, too; pause.go: pause and
+//     resume; end.go: complete and cancel; complete_nodes.go: complete, for nodes of a rollout), their
+//     flags (flags.go), names of maintenances and nodes, and their completion in shells (names.go),
+//     what the commands need of their surroundings (environment.go), and the wait for their end
+//     (follow.go).
 //
 // "convert" is a package of its own: it needs no server. Both select nodes by the package
 // nodeselection.

@@ -38,6 +38,9 @@ import (
 
 // rolloutPlan says in which batches nodes would be drained. The controller begins with a node as soon
 // as another one is given back, so batches are what happens if all nodes take the same time.
+//
+// The limits are those of pkg/controller/nodemaintenance/rollout (fleet.go, decide.go), which kubectl
+// cannot import: what changes there has to change here, with a case in TestBatches.
 type rolloutPlan struct {
 	// MaxConcurrent and Paused are those of spec.rollout. Halted is true if so many nodes have failed
 	// that no further one is drained.
