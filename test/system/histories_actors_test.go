@@ -364,6 +364,12 @@ func nodesNamed(names ...string) v1.NodeSelectorTerm {
 	return v1.NodeSelectorTerm{MatchExpressions: []v1.NodeSelectorRequirement{{Key: v1.LabelHostname, Operator: v1.NodeSelectorOpIn, Values: names}}}
 }
 
+func newHistoryRollout(name string, maxConcurrent int) *coordinationv1alpha1.NodeMaintenance {
+	m := newMaintenance(name, allNodes())
+	m.Spec.Rollout = &coordinationv1alpha1.NodeMaintenanceRollout{MaxConcurrent: ptr.To(intstr.FromInt(maxConcurrent))}
+	return m
+}
+
 func allNodes() v1.NodeSelectorTerm {
 	return v1.NodeSelectorTerm{MatchExpressions: []v1.NodeSelectorRequirement{{Key: "rack", Operator: v1.NodeSelectorOpExists}}}
 }
@@ -384,9 +390,7 @@ func (a *actor) manageFleet(ctx context.Context) {
 	name := "r-" + strconv.Itoa(a.oneOf(2))
 	switch a.oneOf(6) {
 	case 0, 1, 2:
-		m := newMaintenance(name, allNodes())
-		m.Spec.Rollout = &coordinationv1alpha1.NodeMaintenanceRollout{MaxConcurrent: ptr.To(intstr.FromInt(1 + a.oneOf(2)))}
-		_, _ = coordination.NodeMaintenances().Create(ctx, m, metav1.CreateOptions{})
+		_, _ = coordination.NodeMaintenances().Create(ctx, newHistoryRollout(name, 1+a.oneOf(2)), metav1.CreateOptions{})
 	case 3:
 		patch := fmt.Appendf(nil, `{"spec":{"rollout":{"maxConcurrent":%d}}}`, 1+a.oneOf(3))
 		_, _ = coordination.NodeMaintenances().Patch(ctx, "r-0", types.MergePatchType, patch, metav1.PatchOptions{})

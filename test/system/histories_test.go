@@ -231,6 +231,8 @@ func (t *historyTest) run(tCtx ktesting.TContext, p programs) {
 	}
 	create(tCtx, tCtx.Client().CoordinationV1alpha1().NodeMaintenanceBudgets(), limit)
 
+	// Faults may come so soon, and so often, that a history proves nothing about drains otherwise.
+	create(tCtx, tCtx.Client().CoordinationV1alpha1().NodeMaintenances(), newHistoryRollout("r-0", 1))
 	startEvictionWebhook(tCtx, t.decideSlowly)
 	stopKubelets := startLoops(tCtx, actors.loops(carriers)...)
 	defer stopKubelets()
