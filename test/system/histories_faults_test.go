@@ -62,7 +62,6 @@ var historyFaults = append([]historyFault{
 	{"kill a controller manager", killControllerManager},
 	{"kill a controller manager", killControllerManager},
 	{"no controller manager runs", stopControllerManagers},
-	{"no controller manager runs", stopControllerManagers},
 	{"kill an API server", restartAPIServer},
 	{"kill an API server that returns without the lane", func(t *historyTest, tCtx ktesting.TContext, d disturbance) {
 		d.release.FeatureGates = strings.Replace(d.release.FeatureGates, "EvictionLane=true", "EvictionLane=false", 1)

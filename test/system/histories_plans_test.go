@@ -55,7 +55,7 @@ const (
 
 const (
 	// lastRequests is how long it may take until evictions are requested for a drain that wait for budgets.
-	lastRequests = 20 * time.Second
+	lastRequests = 12 * time.Second
 	// lastQuota keeps all surges from going on.
 	lastQuota = "last"
 )

@@ -237,6 +237,7 @@ func (t *historyTest) run(tCtx ktesting.TContext, p programs) {
 	stopKubelets := startLoops(tCtx, actors.loops(carriers)...)
 	defer stopKubelets()
 	stopOthers := startLoops(tCtx, actors.loops(deciders)...)
+	t.awaitFirst()
 	t.causeFaults(tCtx)
 	ending := t.ending()
 	if ending != asItIs && !t.isEnough() {
@@ -248,6 +249,21 @@ func (t *historyTest) run(tCtx ktesting.TContext, p programs) {
 	t.isCalm.Store(true)
 	if !t.isEnough() {
 		t.expectEnd(tCtx)
+	}
+}
+
+// firstReturn is how long the first node of the first rollout may take, and faults wait for it.
+const firstReturn = 10 * time.Second
+
+// awaitFirst waits until a maintenance has given a node back.
+func (t *historyTest) awaitFirst() {
+	for end := time.Now().Add(firstReturn); time.Now().Before(end); time.Sleep(lookInterval) {
+		t.lock.Lock()
+		isBack := t.checker.Tally()["Node given back"] > 0
+		t.lock.Unlock()
+		if isBack {
+			return
+		}
 	}
 }
 

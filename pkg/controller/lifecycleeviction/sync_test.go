@@ -532,6 +532,9 @@ func TestCurrent(t *testing.T) {
 	failed := func(name string, after time.Duration) *lifecyclev1alpha1.Eviction {
 		return at(endedAs(shows(name, evictor), canceledAs("")), after)
 	}
+	refused := func(name string, after time.Duration) *lifecyclev1alpha1.Eviction {
+		return at(endedAs(shows(name), failedAs(lifecyclev1alpha1.EvictionConditionReasonEvictionInvalid, "")), after)
+	}
 	for name, test := range map[string]struct {
 		evictions []*lifecyclev1alpha1.Eviction
 		want      string
@@ -543,6 +546,8 @@ func TestCurrent(t *testing.T) {
 		"one that has not failed":  {[]*lifecyclev1alpha1.Eviction{failed("a", 1), at(shows("b"), 2*time.Second)}, "b", 0},
 		"the last one of the same": {[]*lifecyclev1alpha1.Eviction{failed("pod-2-web", 0), failed("pod-10-web", 0), failed("pod-1-web", 0)}, "pod-10-web", 0},
 		"the last one that failed": {[]*lifecyclev1alpha1.Eviction{failed("b", 2*time.Second), failed("a", 1)}, "b", 0},
+		"one that was not refused": {[]*lifecyclev1alpha1.Eviction{failed("a", 1), refused("by-hand", 2*time.Second)}, "a", 0},
+		"all were refused":         {[]*lifecyclev1alpha1.Eviction{refused("by-hand-1", 1), refused("by-hand-2", 2*time.Second)}, "by-hand-2", 0},
 	} {
 		t.Run(name, func(t *testing.T) {
 			all := &target{name: "web", evictions: test.evictions}

@@ -157,7 +157,8 @@ func (c *Controller) identify(t *target) {
 }
 
 // current returns the Eviction that shows the request: of those that have not failed, one whose responders act, or the first
-// one; or the last one of all; nil if there is none. Others may have made further ones by hand, which have no effect.
+// one; or the last one of all, or of those that were not refused; nil if there is none. Others may have made further ones by
+// hand, which have no effect: what was said of them must not be said of requests.
 func (t *target) current() *lifecyclev1alpha1.Eviction {
 	sorted := slices.SortedFunc(slices.Values(t.evictions), func(a, b *lifecyclev1alpha1.Eviction) int {
 		return cmp.Or(a.CreationTimestamp.Compare(b.CreationTimestamp.Time), cmp.Compare(numberOf(a), numberOf(b)))
@@ -174,6 +175,11 @@ func (t *target) current() *lifecyclev1alpha1.Eviction {
 	}
 	if open != nil || len(sorted) == 0 {
 		return open
+	}
+	for _, eviction := range slices.Backward(sorted) {
+		if provesPod(eviction) {
+			return eviction
+		}
 	}
 	return sorted[len(sorted)-1]
 }
