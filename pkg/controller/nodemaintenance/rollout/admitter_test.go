@@ -31,6 +31,7 @@ import (
 	coordinationv1alpha1 "k8s.io/api/coordination/v1alpha1"
 	v1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/apimachinery/pkg/util/intstr"
 	"k8s.io/utils/clock"
@@ -968,6 +969,31 @@ func TestQuickRetryBesideWritesThatHang(t *testing.T) {
 			t.Errorf("not admitted; calls %d", store.count("reserve good"))
 		}
 	})
+}
+
+// A node that waits for its own reservation, because another holder could not be written, names that one.
+func TestOwnReservationNamesWhoFailed(t *testing.T) {
+	for failed, want := range map[types.UID]map[Wait]int{
+		"b":     {{Reason: coordinationv1alpha1.NodeMaintenanceWaitStatusFailed, Budget: "b"}: 1},
+		"other": {{Reason: coordinationv1alpha1.NodeMaintenanceWaitConcurrency}: 1},
+	} {
+		w := newAdmitterWorld()
+		now := decidedAt.Add(pendingUsable + time.Second)
+		w.budget.UID = "b"
+		w.maintenance.Status.RolloutStatus.PendingAdmissions = []coordinationv1alpha1.NodeMaintenancePendingAdmission{
+			{NodeName: "n", MaintenanceUID: "m", Time: metav1.NewTime(decidedAt)},
+		}
+		a := w.admitter(t, clocktesting.NewFakePassiveClock(now))
+		// Its pause is over, and nothing has to be written there.
+		a.failed[failed] = failure{at: now.Add(-time.Minute), pause: maxPause}
+		waits, _, err := a.Sync(t.Context(), []Maintenance{w.maintenance}, now)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if diff := cmp.Diff(want, waits["m"]); diff != "" {
+			t.Errorf("%s has failed: waits (-want, +got):\n%s", failed, diff)
+		}
+	}
 }
 
 // An error of a time-out names what may be its cause, as the API server would. Another one stays what it is.
