@@ -82,6 +82,14 @@ func (s *recordingStore) count(call string) (n int) {
 	return n
 }
 
+// writes returns how many calls were made, but for lists.
+func (s *recordingStore) writes() int {
+	lists := s.count("list")
+	s.lock.Lock()
+	defer s.lock.Unlock()
+	return len(s.calls) - lists
+}
+
 func (s *recordingStore) ListBudgets(context.Context) ([]coordinationv1alpha1.NodeMaintenanceBudget, error) {
 	return s.stored, s.call("list")
 }
@@ -933,7 +941,8 @@ func TestRetriesThatHang(t *testing.T) {
 			}
 			time.Sleep(after)
 		}
-		if calls := len(store.calls) - store.count("list"); failed != parallelWrites || calls != 2*parallelWrites {
+		synctest.Wait() // Calls are recorded by other goroutines.
+		if calls := store.writes(); failed != parallelWrites || calls != 2*parallelWrites {
 			t.Errorf("%d have failed of %d", failed, calls)
 		}
 	})
@@ -962,7 +971,9 @@ func TestQuickRetryBesideWritesThatHang(t *testing.T) {
 		store.errors["reserve good"] = apierrors.NewInternalError(errors.New("a moment"))
 		for start := time.Now(); time.Since(start) < 10*time.Second && !admitted["good"]; {
 			_, after, _ := a.Sync(ctx, append(slices.Clone(all), good), time.Now())
+			store.lock.Lock()
 			delete(store.errors, "reserve good")
+			store.lock.Unlock()
 			time.Sleep(after)
 		}
 		if !admitted["good"] {
