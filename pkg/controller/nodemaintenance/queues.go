@@ -19,12 +19,12 @@ package nodemaintenance
 import (
 	"context"
 	"fmt"
+	"maps"
 	"sync"
 	"time"
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/types"
-	"k8s.io/apimachinery/pkg/util/sets"
 	"k8s.io/client-go/util/fairshare"
 	"k8s.io/client-go/util/workqueue"
 	"k8s.io/kubernetes/pkg/controller/nodemaintenance/pace"
@@ -78,6 +78,9 @@ const (
 
 	// slowInterval is after which time it is tried again if as many others hang as may.
 	slowInterval = time.Second
+
+	// slowMemory is how long it is remembered: nobody says when a node is gone for good.
+	slowMemory = 10 * time.Minute
 )
 
 // slowSyncs keeps the objects of which the last sync was slow from taking all workers.
@@ -88,14 +91,15 @@ type slowSyncs struct {
 	// limit is how many of them are synced at a time.
 	limit int
 
-	lock    sync.Mutex
-	slow    sets.Set[string]
+	lock sync.Mutex
+	// slow has when the last sync of each of them has ended.
+	slow    map[string]time.Time
 	running int
 }
 
 // limitSlow returns a sync that does the same, but puts objects off that were slow, while as many others are.
 func limitSlow(limit int, clock clock.PassiveClock, queue workqueue.TypedRateLimitingInterface[string], sync func(context.Context, string) error) func(context.Context, string) error {
-	return (&slowSyncs{queue: queue, sync: sync, clock: clock, limit: limit, slow: sets.New[string]()}).do
+	return (&slowSyncs{queue: queue, sync: sync, clock: clock, limit: limit, slow: map[string]time.Time{}}).do
 }
 
 func (s *slowSyncs) do(ctx context.Context, name string) error {
@@ -112,7 +116,7 @@ func (s *slowSyncs) do(ctx context.Context, name string) error {
 func (s *slowSyncs) begin(name string) (wasSlow, full bool) {
 	s.lock.Lock()
 	defer s.lock.Unlock()
-	if !s.slow.Has(name) {
+	if _, found := s.slow[name]; !found {
 		return false, false
 	}
 	if s.running >= s.limit {
@@ -128,11 +132,13 @@ func (s *slowSyncs) end(name string, wasSlow, isSlow bool) {
 	if wasSlow {
 		s.running--
 	}
-	if isSlow {
-		s.slow.Insert(name)
-	} else {
-		s.slow.Delete(name)
+	delete(s.slow, name)
+	if !isSlow {
+		return
 	}
+	now := s.clock.Now()
+	s.slow[name] = now
+	maps.DeleteFunc(s.slow, func(_ string, at time.Time) bool { return now.Sub(at).Abs() >= slowMemory })
 }
 
 const (

@@ -26,7 +26,25 @@ import (
 	"time"
 
 	"k8s.io/utils/clock"
+	clocktesting "k8s.io/utils/clock/testing"
 )
+
+// Objects that do not come back after a slow sync are forgotten.
+func TestSlowSyncsAreForgotten(t *testing.T) {
+	now := clocktesting.NewFakeClock(time.Now())
+	s := &slowSyncs{clock: now, slow: map[string]time.Time{}}
+	s.end("gone", false, true)
+	now.Step(slowMemory - time.Second)
+	s.end("other", false, true)
+	if len(s.slow) != 2 {
+		t.Errorf("after less than %v: %v", slowMemory, s.slow)
+	}
+	now.Step(time.Second)
+	s.end("other", true, true)
+	if _, found := s.slow["gone"]; found || len(s.slow) != 1 {
+		t.Errorf("after %v: %v", slowMemory, s.slow)
+	}
+}
 
 // Objects whose syncs hang leave workers to the others, however many they are, and each of them is tried again. One
 // that does not hang any more is not put off.
