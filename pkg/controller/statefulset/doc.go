@@ -35,8 +35,9 @@ limitations under the License.
 //     the speed of the eviction. This follows from the requests; decisions that the cache does not have yet are in
 //     memory.
 //   - A pod that has not been ready for 30 seconds, as this process has seen it (the clock of its node may be wrong),
-//     is broken: it leaves at once, and no other pod waits for it or for its replacement. Before a pod that is
-//     not available is released, it is read from the API server. That it was broken is in memory: a new process waits for its replacement, ten minutes
+//     is broken: it leaves at once, and no other pod waits for it or for its replacement. Before a pod that is not
+//     available is released, it is read from the API server.
+//     That it was broken is in memory: a new process waits for its replacement, ten minutes
 //     at most. The replacement of a pod that was not broken counts until it was ready once.
 //   - A pod does not wait for one that is not bound and can only run on its node, or others, which are all cordoned
 //     (eviction_places.go): the cordon ends when the drain has ended, which waits for the pod. Pods of other nodes

@@ -212,7 +212,9 @@ func TestDelaysAreReported(t *testing.T) {
 	for i, report := range []func(){
 		func() { l.Delayed("n1", nil, l.revision) },
 		func() { l.Delayed("n2", nil, before) },
-		func() { l.Delayed("n2", []maintenance.BlockerGroup{{Cause: maintenance.BlockerCordonFailed}}, l.revision) },
+		func() {
+			l.Delayed("n2", []maintenance.BlockerGroup{{Cause: maintenance.BlockerCordonFailed}}, l.revision)
+		},
 	} {
 		report()
 		if sums, _, _ := l.Summarize("m"); sums.Ready != (i == 2) {

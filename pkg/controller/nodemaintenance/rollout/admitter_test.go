@@ -948,38 +948,49 @@ func TestRetriesThatHang(t *testing.T) {
 	})
 }
 
-// A holder whose write was refused once, and quickly, is tried again soon, however many others hang.
+// A holder or node whose write was refused once, and quickly, is tried again soon, however many others hang.
 func TestQuickRetryBesideWritesThatHang(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		ctx, cancel := context.WithCancel(t.Context())
-		defer cancel()
-		store, admitted := hangingStore{&recordingStore{errors: map[string]error{}}}, map[string]bool{}
-		a := NewAdmitter(store, clock.RealClock{}, func(admission Admission) { admitted[admission.Node.Name] = true })
-		var all []Maintenance
-		for i := range 4 * parallelWrites {
-			name := fmt.Sprintf("n-%02d", i)
-			a.SetNode(readyNode(name, nil))
-			m := waitingFor("m-"+name, name)
-			m.Spec.Rollout = &coordinationv1alpha1.NodeMaintenanceRollout{}
-			all = append(all, m)
-			store.errors["reserve m-"+name] = errHangs
-			a.failed[m.UID] = failure{time.Now().Add(-maxPause), maxPause, true}
-		}
-		a.SetNode(readyNode("good", nil))
-		good := waitingFor("good", "good")
-		good.Spec.Rollout = &coordinationv1alpha1.NodeMaintenanceRollout{}
-		store.errors["reserve good"] = apierrors.NewInternalError(errors.New("a moment"))
-		for start := time.Now(); time.Since(start) < 10*time.Second && !admitted["good"]; {
-			_, after, _ := a.Sync(ctx, append(slices.Clone(all), good), time.Now())
-			store.lock.Lock()
-			delete(store.errors, "reserve good")
-			store.lock.Unlock()
-			time.Sleep(after)
-		}
-		if !admitted["good"] {
-			t.Errorf("not admitted; calls %d", store.count("reserve good"))
-		}
-	})
+	for _, call := range []string{"reserve ", "admit "} {
+		t.Run(call, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				ctx, cancel := context.WithCancel(t.Context())
+				defer cancel()
+				store, admitted := hangingStore{&recordingStore{errors: map[string]error{}}}, map[string]bool{}
+				a := NewAdmitter(store, clock.RealClock{}, func(admission Admission) { admitted[admission.Node.Name] = true })
+				var all []Maintenance
+				add := func(name string, err error) {
+					a.SetNode(readyNode(name, nil))
+					m := waitingFor(name, name)
+					m.Spec.Rollout = &coordinationv1alpha1.NodeMaintenanceRollout{}
+					all = append(all, m)
+					store.errors[call+name] = err
+				}
+				for i := range 4 * parallelWrites {
+					name := fmt.Sprintf("n-%02d", i)
+					add(name, errHangs)
+					if call == "admit " {
+						a.refused[name] = time.Now()
+						a.slowNodes.Insert(name)
+					} else {
+						a.failed[types.UID(name)] = failure{time.Now().Add(-maxPause), maxPause, true}
+					}
+				}
+				add("good", apierrors.NewInternalError(errors.New("a moment")))
+				for start := time.Now(); time.Since(start) < 10*time.Second && !admitted["good"]; {
+					_, after, _ := a.Sync(ctx, all, time.Now())
+					if store.count(call+"good") == 1 {
+						store.lock.Lock()
+						delete(store.errors, call+"good")
+						store.lock.Unlock()
+					}
+					time.Sleep(after)
+				}
+				if !admitted["good"] {
+					t.Errorf("not admitted; calls %d", store.count(call+"good"))
+				}
+			})
+		})
+	}
 }
 
 // A node that waits for its own reservation, because another holder could not be written, names that one.

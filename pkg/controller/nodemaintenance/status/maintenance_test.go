@@ -178,7 +178,7 @@ func TestBlockersAreNotOlderThanTheMaintenance(t *testing.T) {
 	began := metav1.NewTime(start)
 	pod := &v1.Pod{ObjectMeta: metav1.ObjectMeta{Namespace: "shop", Name: "p"}}
 	for name, test := range map[string]struct {
-		blocker    maintenance.Blocker
+		blocker maintenance.Blocker
 		started bool
 		want    time.Duration
 	}{
